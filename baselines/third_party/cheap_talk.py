@@ -18,11 +18,16 @@ SECRETS = ("0", "1", "2")
 
 
 class CheapTalk(AECEnv[str, Any, Any]):
-    """Cheap-talk game as an AEC environment; `infos[a]["success"]` is 1 after a correct answer."""
+    """Cheap-talk game as an AEC environment; `infos[a]["success"]` is 1 after a correct answer.
+
+    Args:
+        muted: The listener hears "?" whatever is said: the control, in which no team wins more often than by chance.
+    """
 
     metadata: dict[str, Any] = {"name": "cheap_talk", "render_modes": []}  # noqa: RUF012 - PettingZoo's own form
 
-    def __init__(self) -> None:
+    def __init__(self, *, muted: bool = False) -> None:
+        self.muted = muted
         self.render_mode = None
         self.possible_agents = ["speaker_0", "listener_0"]
         self.observation_spaces = {agent: _text() for agent in self.possible_agents}
@@ -63,7 +68,7 @@ class CheapTalk(AECEnv[str, Any, Any]):
         self._clear_rewards()
         self._cumulative_rewards[agent] = 0.0
         if agent == "speaker_0":
-            self.said = action if action in SECRETS else "?"
+            self.said = action if action in SECRETS and not self.muted else "?"
             self.agent_selection = "listener_0"
         else:
             won = action == self.secret

@@ -3,28 +3,32 @@
 | Game | Description | Chance |
 |---|---|---|
 | `cheap_talk` | probe: the speaker must tell a secret digit (`CheapTalk`) | 1/3 |
+| `tools` | `marft/tools_duo-v0`: the agent with the tool does not see the problem (`tool_duo`) | 1/3 |
 | `gsm8k` | `marft/gsm8k_duo-v0` with six problems; the actions are their six answers | 1/6 |
 
-Both have two agents with one turn each, and a team reward after the second turn. A policy that does not learn succeeds
-by chance, and so does one that ignores its observations.
+All have two agents with one turn each, and a team reward after the second turn. A policy that does not learn succeeds
+by chance, and so does one that ignores its observations. In `cheap_talk` and `tools` the message decides: the second
+agent wins by chance if it ignores the first. In their controls, `cheap_talk_muted` and `tools_muted`, it hears nothing.
+
+The number after the name is the version of the view. In `-v0` an observation is embedded as one text
+(`EmbeddingObservation`), in `-v1` each source by itself (`BlockObservation`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from statistics import fmean
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 import marft_envs
 from baselines.third_party.cheap_talk import SECRETS, CheapTalk
+from baselines.third_party.tool_duo import TEXTS, make_tool_duo
 from marft_envs.tasks.math import MathTasks
 from marft_envs.wrappers import (
+    BlockObservation,
     CandidateAction,
     EmbeddingObservation,
     HashedNgrams,
@@ -32,7 +36,9 @@ from marft_envs.wrappers import (
     VocabularyTokenizer,
 )
 from marft_envs.wrappers.base import AnyAEC, TextView
+from marft_envs.wrappers.numeric_observation import NumericObservation
 
+Candidates = tuple[str, ...] | Mapping[str, tuple[str, ...]]
 NUM_TASKS = 6
 _PIECE = re.compile(r"\\boxed\{|.")
 
@@ -59,27 +65,42 @@ class Game:
     """A text game with a small set of candidate actions.
 
     Attributes:
-        name: Name of the game.
+        name: Name of the game, with the version of the view.
         make: Makes the game as an AEC environment.
-        candidates: Texts that any agent can say.
-        chance: Success rate of random actions, 0 to 1.
-        embed: Maps an observation to a float32 vector.
+        candidates: Texts that any agent can say; or texts by agent, equally many.
+        view: Makes the observations numeric.
         scores: Results of all games played in the environments made here.
     """
 
     name: str
     make: Callable[[], AnyAEC]
-    candidates: tuple[str, ...]
-    chance: float
-    embed: Callable[[str], NDArray[np.float32]]
+    candidates: Candidates
+    view: Callable[[AnyAEC], NumericObservation]
     scores: Scores = field(default_factory=Scores)
 
-    def choosing(self) -> EmbeddingObservation:
-        """Make the game with a `Discrete` action per candidate and embedded observations."""
-        return EmbeddingObservation(CandidateAction(Scored(self.make(), self.scores), self.candidates), self.embed)
+    @property
+    def num_actions(self) -> int:
+        """Number of candidates of each agent."""
+        texts = self.candidates
+        return len(next(iter(texts.values())) if isinstance(texts, Mapping) else texts)
 
-    def writing(self) -> EmbeddingObservation:
-        """Make the game with token actions; a grammar allows only prefixes of candidates."""
+    @property
+    def chance(self) -> float:
+        """Success rate of random actions, 0 to 1."""
+        return 1 / self.num_actions
+
+    def choosing(self) -> NumericObservation:
+        """Make the game with a `Discrete` action per candidate and numeric observations."""
+        return self.view(CandidateAction(Scored(self.make(), self.scores), self.candidates))
+
+    def writing(self) -> NumericObservation:
+        """Make the game with token actions; a grammar allows only prefixes of candidates.
+
+        Raises:
+            ValueError: Each agent has texts of its own: a grammar does not know who writes.
+        """
+        if isinstance(self.candidates, Mapping):
+            raise ValueError(f"{self.name}: each agent has texts of its own, so choose an algorithm that takes texts")
         pieces = [_PIECE.findall(text) for text in self.candidates]
         tokenizer = VocabularyTokenizer(sorted({piece for text in pieces for piece in text}))
         allowed = [(*tokenizer.encode(text), tokenizer.eos_token_id) for text in self.candidates]
@@ -87,8 +108,8 @@ class Game:
         def grammar(written: tuple[int, ...]) -> Iterable[int]:
             return {ids[len(written)] for ids in allowed if ids[: len(written)] == written}
 
-        view = TokenAction(Scored(self.make(), self.scores), tokenizer, max(map(len, pieces)), grammar=grammar)
-        return EmbeddingObservation(view, self.embed)
+        tokens = TokenAction(Scored(self.make(), self.scores), tokenizer, max(map(len, pieces)), grammar=grammar)
+        return self.view(tokens)
 
 
 class Scored(TextView):
@@ -111,25 +132,47 @@ class Scored(TextView):
         return all(self.env.terminations[agent] or self.env.truncations[agent] for agent in self.env.agents)
 
 
-def cheap_talk() -> Game:
-    """Return the cheap-talk probe."""
-    return Game("cheap_talk", CheapTalk, SECRETS, 1 / len(SECRETS), HashedNgrams(dim=64))
+class World(NamedTuple):
+    """A text game, its candidates, and the components of an embedded text."""
+
+    make: Callable[[], AnyAEC]
+    candidates: Candidates
+    dim: int
 
 
-def gsm8k() -> Game:
+def _gsm8k() -> World:
     """Return the GSM8K duo with six problems that have different answers."""
     every = MathTasks.load("gsm8k")
     by_answer = {every[index].answer: every[index] for index in range(len(every))}
     tasks = list(by_answer.values())[:NUM_TASKS]
     candidates = tuple(f"\\boxed{{{task.answer}}}" for task in tasks)
-
-    def make() -> AnyAEC:
-        return marft_envs.make("marft/gsm8k_duo-v0", data=MathTasks("gsm8k, six", tasks))
-
-    return Game("gsm8k", make, candidates, 1 / NUM_TASKS, HashedNgrams(dim=256))
+    return World(partial(marft_envs.make, "marft/gsm8k_duo-v0", data=MathTasks("gsm8k, six", tasks)), candidates, 256)
 
 
-GAMES: dict[str, Callable[[], Game]] = {"cheap_talk": cheap_talk, "gsm8k": gsm8k}
+def _cheap_talk(*, muted: bool = False) -> World:
+    return World(partial(CheapTalk, muted=muted), SECRETS, 64)
+
+
+def _tools(*, muted: bool = False) -> World:
+    return World(partial(make_tool_duo, muted=muted), TEXTS, 64)
+
+
+WORLDS: dict[str, Callable[[], World]] = {
+    "cheap_talk": _cheap_talk,
+    "cheap_talk_muted": partial(_cheap_talk, muted=True),
+    "tools": _tools,
+    "tools_muted": partial(_tools, muted=True),
+    "gsm8k": _gsm8k,
+}
+VIEWS: dict[str, Callable[..., NumericObservation]] = {"v0": EmbeddingObservation, "v1": BlockObservation}
+GAMES = tuple(f"{world}-{version}" for world in WORLDS for version in VIEWS)
+
+
+def make_game(name: str) -> Game:
+    """Make a game of `GAMES`, with scores of its own."""
+    world, _, version = name.rpartition("-")
+    make, candidates, dim = WORLDS[world]()
+    return Game(name, make, candidates, partial(VIEWS[version], embed=HashedNgrams(dim=dim)))
 
 
 @cache
@@ -138,4 +181,4 @@ def find_game(name: str) -> Game:
 
     Libraries that make environments by name then share its `scores`.
     """
-    return GAMES[name]()
+    return make_game(name)

@@ -1,6 +1,6 @@
-"""Run all third-party libraries on both games in their virtual environments, and print a table.
+"""Run all third-party libraries on two games in their virtual environments, and print a table.
 
-    python -m baselines.third_party.run [--only torchrl,sb3] [--games cheap_talk,gsm8k] [--steps N] [--jobs N]
+    python -m baselines.third_party.run [--only torchrl,sb3] [--games cheap_talk-v0,gsm8k-v0] [--steps N] [--jobs N]
         [--out DIR]
 
 The exit code is 1 if a script fails, the reward does not reach the first speaker, or success does not exceed chance by
@@ -23,6 +23,7 @@ from baselines.third_party.games import GAMES
 from baselines.third_party.training_script import TrainingResult, read
 from baselines.third_party.virtual_environments import LIBRARIES, ROOT, cache_folder, prepare
 
+DEFAULT_GAMES = ("cheap_talk-v0", "gsm8k-v0")
 LEARN = 0.2  # minimum success above chance
 CREDIT = 0.5  # minimum gap of returns, at a reward of 1
 TIMEOUT_S = 1_800
@@ -149,8 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Run the algorithms of other libraries in our environments.")
-    parser.add_argument("--only", type=_names(LIBRARIES), default=list(LIBRARIES), metavar="A,B", help="libraries")
-    parser.add_argument("--games", type=_names(GAMES), default=list(GAMES), metavar="A,B")
+    parser.add_argument("--only", type=names(LIBRARIES), default=list(LIBRARIES), metavar="A,B", help="libraries")
+    parser.add_argument("--games", type=names(GAMES), default=list(DEFAULT_GAMES), metavar="A,B", help="of `games`")
     parser.add_argument("--steps", type=int, help="of each run, instead of what its script finds enough")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time, each of one thread; default 2")
@@ -158,16 +159,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _names(known: Iterable[str]) -> Callable[[str], list[str]]:
+def names(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a reader of comma-separated names, each one of those known."""
     allowed = list(known)
 
-    def names(text: str) -> list[str]:
+    def read_names(text: str) -> list[str]:
         unknown = [name for name in text.split(",") if name not in allowed]
         if unknown:
             raise argparse.ArgumentTypeError(f"found {', '.join(unknown)}, wanted some of {', '.join(allowed)}")
         return text.split(",")
 
-    return names
+    return read_names
 
 
 if __name__ == "__main__":

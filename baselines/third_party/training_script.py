@@ -108,7 +108,7 @@ def read(file: Path) -> TrainingResult:
 def _parser(library: str, algorithms: Mapping[str, Algorithm]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=f"Train with {library} in a game of ours.")
     parser.add_argument("--algorithm", choices=list(algorithms), default=next(iter(algorithms)))
-    parser.add_argument("--game", choices=list(GAMES), default="cheap_talk")
+    parser.add_argument("--game", choices=list(GAMES), default="cheap_talk-v1")
     parser.add_argument("--steps", type=int, help="of the environment; default: what is enough")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there")

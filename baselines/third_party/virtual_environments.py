@@ -22,24 +22,26 @@ class Library:
     """A library with its scripts.
 
     Attributes:
+        distribution: Name of its package.
         environment: Name of the virtual environment; libraries with the same name share it.
         runs: Pairs of (script, algorithm) to run.
         also: Further requirements beside the extra of the library's name, if there is one.
     """
 
+    distribution: str
     environment: str
     runs: tuple[tuple[str, str], ...]
     also: tuple[str, ...] = ()
 
 
 LIBRARIES = {
-    "torchrl": Library("shared", (("torchrl_ppo", "mappo"), ("torchrl_ppo", "ippo"))),
-    "benchmarl": Library("benchmarl", (("benchmarl_mappo", "mappo"),)),
-    "tianshou": Library("shared", (("tianshou_ppo", "ppo"), ("tianshou_dqn", "dqn"))),
-    "rllib": Library("rllib", (("rllib_ppo", "ppo"),)),
-    "agilerl": Library("agilerl", (("agilerl_ippo", "ippo"),)),
-    "skrl": Library("shared", (("skrl_ppo", "ippo"), ("skrl_ppo", "mappo"))),
-    "sb3": Library("shared", (("sb3_ppo", "ppo"), ("sb3_ppo", "maskable_ppo"))),
+    "torchrl": Library("torchrl", "shared", (("torchrl_ppo", "mappo"), ("torchrl_ppo", "ippo"))),
+    "benchmarl": Library("benchmarl", "benchmarl", (("benchmarl_mappo", "mappo"),)),
+    "tianshou": Library("tianshou", "shared", (("tianshou_ppo", "ppo"), ("tianshou_dqn", "dqn"))),
+    "rllib": Library("ray", "rllib", (("rllib_ppo", "ppo"),)),
+    "agilerl": Library("agilerl", "agilerl", (("agilerl_ippo", "ippo"),)),
+    "skrl": Library("skrl", "shared", (("skrl_ppo", "ippo"), ("skrl_ppo", "mappo"))),
+    "sb3": Library("stable-baselines3", "shared", (("sb3_ppo", "ppo"), ("sb3_ppo", "maskable_ppo"))),
 }
 
 

@@ -6,6 +6,7 @@ r"""Wrappers of a game for algorithms that expect another interface.
 | `TokenAction` | `Discrete(V)`: token by token, with an optional grammar | every library |
 | `TokenSequenceAction` | `MultiDiscrete([V] * T)`: a whole utterance | libraries with such actions |
 | `TokenObservation`, `EmbeddingObservation` | | arrays instead of text; a numeric `state()` |
+| `BlockObservation` | | vectors in which a partner's word counts, whatever the length of the prompt |
 | `ActionMask` | | AEC libraries: masks in observations or infos |
 | `RenamedAgents` | | one network for all (`agent_0, ...`), or by role |
 | `TurnParallel` | with a no-op for idle agents | parallel libraries |
@@ -22,6 +23,7 @@ They take any AEC environment with text actions, not only ours. In all of them i
 illegal action is an empty utterance that counts as invalid. Copies in mid-episode continue alike.
 """
 
+from marft_envs.wrappers.block_observation import BlockObservation
 from marft_envs.wrappers.candidate_action import CandidateAction
 from marft_envs.wrappers.masks import ActionMask
 from marft_envs.wrappers.numeric_observation import EmbeddingObservation, HashedNgrams, TokenObservation
@@ -34,6 +36,7 @@ from marft_envs.wrappers.turn_parallel import TurnParallel
 
 __all__ = [
     "ActionMask",
+    "BlockObservation",
     "CandidateAction",
     "EmbeddingObservation",
     "HashedNgrams",

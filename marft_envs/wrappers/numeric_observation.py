@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -41,7 +41,7 @@ class NumericObservation(TextView):
             for agent in env.possible_agents
         }
         self.state_space = state_space
-        self._known: dict[str, tuple[str, Array]] = {}
+        self._known: dict[Hashable, tuple[str, Array]] = {}
 
     def _read(self, text: str, space: spaces.Space[Any]) -> Array:
         """Convert text to a member of a space."""
@@ -55,8 +55,8 @@ class NumericObservation(TextView):
         """Return the whole conversation, without visibility limits, as a new array."""
         return self._remember("", state_text(self.env), self.state_space)
 
-    def _remember(self, whose: str, text: str, space: spaces.Space[Any]) -> Array:
-        """Return the array of a text, cached per agent: libraries observe all agents after each step."""
+    def _remember(self, whose: Hashable, text: str, space: spaces.Space[Any]) -> Array:
+        """Return the array of a text, cached per agent or block: libraries observe all agents after each step."""
         if whose not in self._known or self._known[whose][0] != text:
             self._known[whose] = (text, self._read(text, space))
         return self._known[whose][1].copy()
@@ -112,7 +112,9 @@ class TokenObservation(NumericObservation):
 
 
 class EmbeddingObservation(NumericObservation):
-    """A vector per observation, float32.
+    """A vector per observation, float32: version 0 of the vector view.
+
+    A partner's word moves this vector less the longer the prompt is; `BlockObservation` is version 1.
 
     Args:
         env: An AEC environment with text observations.

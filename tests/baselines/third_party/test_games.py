@@ -12,7 +12,8 @@ from pettingzoo.test import api_test, seed_test
 
 from baselines.third_party.cheap_talk import SECRETS, CheapTalk
 from baselines.third_party.credit_check import Credit
-from baselines.third_party.games import GAMES, Scores, find_game
+from baselines.third_party.games import GAMES, Scores, find_game, make_game
+from marft_envs.wrappers import BlockObservation, EmbeddingObservation
 
 
 def play(env, choose):
@@ -24,9 +25,12 @@ def play(env, choose):
         env.step(None if over else choose(agent, env.env.action_mask(agent)))
 
 
-@pytest.fixture(params=list(GAMES))
+MUTED = [name for name in GAMES if "muted" in name]
+
+
+@pytest.fixture(params=sorted({*GAMES} - {*MUTED}))
 def game(request):
-    return GAMES[request.param]()
+    return make_game(request.param)
 
 
 def test_cheap_talk_passes_pettingzoos_own_tests():
@@ -55,19 +59,19 @@ def test_exactly_one_candidate_wins_each_game_so_that_chance_is_what_is_claimed(
     env = game.choosing()
     seen = set()
     for seed in range(40):
-        for answer in range(len(game.candidates)):
+        for answer in range(game.num_actions):
             env.reset(seed=seed)
             seen.add(env.observe(env.agent_selection).tobytes())
             env.step(answer)
             env.step(answer)
-        assert sum(game.scores.won[-len(game.candidates) :]) == 1
-    assert game.chance == 1 / len(game.candidates)
-    assert len(seen) == len(game.candidates)  # each task looks different to the first speaker
+        assert sum(game.scores.won[-game.num_actions :]) == 1
+    assert game.chance == 1 / game.num_actions
+    assert len(seen) == game.num_actions  # each task looks different to the first speaker
 
 
 def test_the_first_speaker_is_not_paid_before_the_last_one_has_spoken(game):
     env = game.choosing()
-    for answer in range(len(game.candidates)):
+    for answer in range(game.num_actions):
         env.reset(seed=3)
         first = env.agent_selection
         env.step(answer)
@@ -77,7 +81,9 @@ def test_the_first_speaker_is_not_paid_before_the_last_one_has_spoken(game):
     assert sum(game.scores.won) == 1
 
 
-def test_the_grammar_allows_the_candidates_and_nothing_else(game):
+@pytest.mark.parametrize("name", ["cheap_talk-v0", "gsm8k-v1"])
+def test_the_grammar_allows_the_candidates_and_nothing_else(name):
+    game = make_game(name)
     env = game.writing()
     said = set()
 
@@ -103,6 +109,34 @@ def test_the_grammar_allows_the_candidates_and_nothing_else(game):
     assert said == set(game.candidates)
 
 
+def test_a_game_whose_agents_have_texts_of_their_own_is_not_written():
+    with pytest.raises(ValueError, match=r"tools-v1: each agent has texts of its own"):
+        make_game("tools-v1").writing()
+
+
+@pytest.mark.parametrize("name", ["cheap_talk-v1", "tools-v0", "tools-v1"])
+def test_the_message_decides_and_a_muted_hearer_sees_none(name):
+    """The hearer's observation tells the candidates apart that were said, not the problems; muted, nothing."""
+    seen = {"heard": {}, "muted": {}}
+    for kind, game in (("heard", make_game(name)), ("muted", make_game(name.replace("-", "_muted-")))):
+        env = game.choosing()
+        for seed in range(12):
+            for said in range(game.num_actions):
+                env.reset(seed=seed)
+                env.step(said)
+                seen[kind].setdefault(said, set()).add(env.observe(env.agent_selection).tobytes())
+    assert all(len(views) == 1 for views in seen["heard"].values())
+    assert len(set.union(*seen["heard"].values())) == len(seen["heard"])
+    assert len(set.union(*seen["muted"].values())) == 1
+
+
+def test_the_version_of_a_game_is_that_of_its_view():
+    assert type(make_game("gsm8k-v0").choosing()) is EmbeddingObservation
+    assert type(make_game("gsm8k-v1").choosing()) is BlockObservation
+    assert {name.rpartition("-")[0] for name in GAMES} == {name[:-3] for name in GAMES}
+    assert len(GAMES) == 10
+
+
 def test_each_game_is_counted_once_also_by_copies(game):
     env = game.choosing()
     generator = np.random.default_rng(0)
@@ -113,7 +147,7 @@ def test_each_game_is_counted_once_also_by_copies(game):
 
 def test_a_game_found_again_has_the_same_scores_also_after_pickling():
     again = pickle.loads(pickle.dumps(find_game))
-    assert again("cheap_talk").scores is find_game("cheap_talk").scores
+    assert again("cheap_talk-v1").scores is find_game("cheap_talk-v1").scores
 
 
 def test_scores_are_of_the_last_games_only():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import marft_envs
 from marft_envs.wrappers import (
     ActionMask,
+    BlockObservation,
     CandidateAction,
     EmbeddingObservation,
     RenamedAgents,
@@ -56,6 +57,7 @@ VIEWS = {
     "candidates, ids": lambda env: TokenObservation(CandidateAction(env, BOXES), LETTERS, 20),
     "tokens, one-hot": lambda env: TokenObservation(TokenAction(env, SPEECH, 2), LETTERS, 8, one_hot=True),
     "sequence, embedding": lambda env: EmbeddingObservation(TokenSequenceAction(env, SPEECH, 3)),
+    "blocks": lambda env: BlockObservation(CandidateAction(env, choose, 4, show=True)),
     "mask in obs": lambda env: ActionMask(EmbeddingObservation(CandidateAction(env, choose, 4, show=True))),
     "mask in info": lambda env: ActionMask(EmbeddingObservation(TokenAction(env, SPEECH, 4, grammar=one_box)), "info"),
     "renamed": lambda env: RenamedAgents(EmbeddingObservation(CandidateAction(env, choose, 4))),
@@ -63,7 +65,7 @@ VIEWS = {
 NUMERIC = [
     name for name in VIEWS if name not in ("candidates", "shown candidates", "tokens", "grammar", "token sequence")
 ]
-MASKED = ["candidates", "shown candidates", "tokens", "grammar", "candidates, ids", "renamed"]
+MASKED = ["candidates", "shown candidates", "tokens", "grammar", "candidates, ids", "blocks", "renamed"]
 
 
 def turns(env):
