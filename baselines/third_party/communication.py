@@ -85,7 +85,7 @@ def table(results: Sequence[TrainingResult], view: str, worlds: Sequence[str] = 
     """Return a Markdown table: a row per game and library, with the muted control beside it.
 
     A seed communicates if its success is `LEARN` above chance and above every muted seed. A library learned to
-    communicate if all its seeds do and the intervals over seeds do not touch.
+    communicate if all its seeds do and the intervals over seeds do not touch. Where they do, it is not shown.
     """
     head = (
         "game | library | algorithm | heard | muted | chance | seeds that communicate | learned | steps | steps/CPU s"
@@ -113,7 +113,8 @@ def _row(heard: Sequence[TrainingResult], muted: Sequence[TrainingResult]) -> st
     told = sum(each.success > bound for each in heard)
     with_words, without = (grid_mean([[each.success] for each in runs]) for runs in (heard, muted))
     apart = len(heard) > 1 and len(muted) > 1 and with_words.low > without.high
-    learned = "yes" if told == len(heard) and apart else ("in some seeds" if told else "no")
+    verdict = "yes" if apart else "not shown"
+    learned = verdict if told == len(heard) else ("in some seeds" if told else "no")
     speed = fmean(each.steps / each.cpu_s for each in (*heard, *muted))
     cells = [
         *(one.game, f"{one.library} {one.version}", one.algorithm),

@@ -11,7 +11,7 @@ import pytest
 from baselines.third_party import communication
 from baselines.third_party.run import Planned, Run
 from baselines.third_party.training_script import TrainingResult
-from baselines.third_party.virtual_environments import LIBRARIES
+from baselines.third_party.virtual_environments import LIBRARIES, ROOT
 
 
 def result(success, game="tools-v1", seed=0, library="ray", algorithm="ppo"):
@@ -31,7 +31,7 @@ def runs(heard, muted):
         ([0.3, 0.95, 1.0], [0.3, 0.33, 0.36], "0.75 [0.00, 1.00] | 0.33 [0.26, 0.40] | 0.33 | 2 of 3 | in some seeds"),
         ([0.5, 0.5, 0.5], [0.3, 0.33, 0.36], "0.50 [0.50, 0.50] | 0.33 [0.26, 0.40] | 0.33 | 0 of 3 | no"),
         ([0.9, 0.9, 0.9], [0.3, 0.95, 0.36], "0.90 [0.90, 0.90] | 0.54 [0.00, 1.00] | 0.33 | 0 of 3 | no"),
-        ([1.0], [0.3], "1.00 [0.00, 1.00] | 0.30 [0.00, 1.00] | 0.33 | 1 of 1 | in some seeds"),
+        ([1.0], [0.3], "1.00 [0.00, 1.00] | 0.30 [0.00, 1.00] | 0.33 | 1 of 1 | not shown"),
     ],
 )
 def test_a_library_learned_to_communicate_if_all_seeds_do_and_the_muted_control_does_not(heard, muted, cells):
@@ -93,3 +93,8 @@ def test_a_line_that_is_no_outcome_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"record\.jsonl:1: .*; remove the line, and its run is done again"):
         communication.read_record(record)
     assert communication.read_record(tmp_path / "none.jsonl") == []
+
+
+def test_the_page_shows_the_table_of_the_record():
+    page = (ROOT / "docs/libraries/README.md").read_text("utf-8")
+    assert communication.table(communication.read_record(communication.RECORD), "v1") in page
