@@ -10,11 +10,11 @@ from marft_envs.testing.report import Make, require
 
 MIN_TURNS_PER_CPU_S = 200
 _STRETCHES = 5
-_LONG_ENOUGH_S = 0.05
+_LONG_ENOUGH_S = 0.02
 
 
 def overhead(make: Make, cycles: int) -> str:
-    """Observe and act like a policy's loop, for up to five periods of a twentieth of a second of CPU time.
+    """Observe and act like a policy's loop, for up to five periods of a fiftieth of a second of CPU time.
 
     The fastest period counts, and one that is fast enough ends the check. In a large process a single garbage
     collection takes longer than a period, and that is not the environment's cost.

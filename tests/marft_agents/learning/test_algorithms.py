@@ -49,7 +49,7 @@ def table(name, **knobs):
     return settings_for(name, learner_settings(name, **(early | knobs)), len(CAST[name]))
 
 
-def episodes(team, name, *, groups=2, size=4, cut=False, seed=0):
+def episodes(team, name, *, groups=2, size=3, cut=False, seed=0):
     """Return ragged episodes of a market; of an algorithm that compares branches, alternatives of single turns."""
     make = (lambda: Solo(cut)) if len(CAST[name]) == 1 else (lambda: Market(cut=cut))
     played = collect(make, team, training_episodes(seed, 0, groups, size), seed=seed, encode=team.encode)
