@@ -14,7 +14,8 @@ from rich.table import Table
 import marft_envs
 from baselines.cli.config_file import add_config
 from baselines.cli.device_flag import devices_of
-from baselines.cli.environment_flags import TRAINED, add_environment_flags, add_run_flags, read_keywords
+from baselines.cli.environment_flags import TRAINED, add_environment_flags, add_run_flags
+from baselines.cli.program_flags import add_program_flags, keywords_of, name_program
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
@@ -47,6 +48,7 @@ LOCAL = ("device", "dtype", "retain", ContextSettings, EngineSettings)  # flags 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft eval`."""
     add_run_flags(parser, out="folder for the results")
+    add_program_flags(parser)
     parser.add_argument(
         "--checkpoint",
         type=Path,
@@ -119,6 +121,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
+    name_program(arguments)
     if arguments.env is None or arguments.out is None:
         raise ValueError(f"marft eval needs --env ID and --out DIR: {missing(arguments, 'env', 'out')}")
     if arguments.policy is not None:
@@ -132,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
     settings = EvaluationSettings(
         arguments.env,
-        read_keywords(arguments),
+        keywords_of(arguments),
         limit=arguments.limit,
         scenarios=arguments.scenarios,
         save_scenarios=arguments.save_scenarios,

@@ -14,11 +14,11 @@ from baselines.cli.environment_flags import TRAINED
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
-from baselines.experiment.allowed_hosts import is_loopback
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory
 from baselines.experiment.run_surface import read_surface
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
+from baselines.gateway.allowed_hosts import is_loopback
 from baselines.serving.served_team import OF_A_QUESTION, ServedTeam, ServeLimits, check_surface, question_environments
 from marft_agents.runs import checkpoint
 from marft_common.installation import pip_install
@@ -60,7 +60,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft serve` until it is interrupted."""
     try:
-        from baselines.serving.http import server_of
+        from baselines.gateway.http import server_of
         from baselines.serving.openai_api import openai_app
 
         if arguments.a2a:

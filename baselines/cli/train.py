@@ -10,7 +10,8 @@ from typing import get_args
 
 from baselines.cli.config_file import add_config
 from baselines.cli.device_flag import add_device_flag, devices_of
-from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
+from baselines.cli.environment_flags import add_environment_flags, add_run_flags
+from baselines.cli.program_flags import add_program_flags, keywords_of, name_program
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
 from baselines.cli.terminal import say, say_loading, stoppable
@@ -34,6 +35,7 @@ NO_FLAGS = ("command", "run", "default_split", "resume")
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft train`."""
     add_run_flags(parser, out="folder of the run")
+    add_program_flags(parser)
     parser.add_argument(
         "--resume",
         type=Path,
@@ -125,6 +127,7 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft train`."""
+    name_program(arguments)
     if arguments.resume is not None:
         experiment, out = _resumed(arguments), arguments.resume
     else:
@@ -174,7 +177,7 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
         settings |= given_knobs(arguments, kind)
     if arguments.model is not None:
         settings["models"] = read_models(arguments.model)
-    return Experiment(arguments.env, keywords=read_keywords(arguments), **settings)
+    return Experiment(arguments.env, keywords=keywords_of(arguments), **settings)
 
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:

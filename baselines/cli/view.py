@@ -7,7 +7,7 @@ import webbrowser
 from pathlib import Path
 
 from baselines.cli.terminal import say
-from baselines.experiment.allowed_hosts import is_loopback
+from baselines.gateway.allowed_hosts import is_loopback
 from baselines.report.server import Server, View
 
 PORT = 8017

@@ -115,6 +115,8 @@ _ACTING: Mapping[str, Rule] = {
     "keywords.grader.headers_env": SECRET,
     "keywords.grader.api_key_env": SECRET,
     "keywords.tools": LOADS,
+    "keywords.program": RUNS,
+    "keywords.program_folder": RUNS,
     "keywords.tools.http.*.url": CONNECTS,
     "keywords.tools.http.*.headers_env": SECRET,
     "keywords.tools.mcp.*.command": RUNS,
@@ -137,7 +139,8 @@ _CHOICES: Mapping[str, str] = {  # texts that choose among known names, and text
     "tracking": "track track_project",
     "keywords": "split dependency horizon reward feedback communication render_mode max_action_chars context_rounds "
     "compaction memory size listing limits languages grading level instructions policy seed attack injection params "
-    "show_actions seen_by",
+    "show_actions seen_by agents client_sampling program_episodes program_seconds program_requests program_tokens "
+    "program_open program_output",
     "keywords.reward": "*",
     "keywords.team": "name language dependency profiles",
     "keywords.grader": "mode model rubric when_spent token_limit",
@@ -245,7 +248,7 @@ class UntrustedConfigError(ValueError):
 def acting_values(record: Mapping[str, Any], uses: Uses = EVERYTHING) -> list[ActingValue]:
     """Return the values of a record on which a command acts that uses them."""
     env_id = str(record.get("env", "marft/")).rpartition(":")[2]
-    return list(_walk(record, _OURS if env_id.startswith("marft/") else _OF_PLUGINS, (), uses))
+    return list(_walk(record, _OURS if env_id.startswith(("marft/", "program/")) else _OF_PLUGINS, (), uses))
 
 
 def _walk(value: Any, node: _Node, place: tuple[str | int, ...], uses: Uses) -> Iterator[ActingValue]:

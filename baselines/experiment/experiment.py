@@ -34,6 +34,7 @@ from marft_agents.models.random_models import OWN_WORDS
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.trackers import TrackingSettings
 from marft_agents.policies.partners import RemoteSettings, agent_model, models_of, split_item
+from marft_agents.rollouts.program_games import programs_of
 from marft_agents.rollouts.rollout_settings import OFF, RolloutSettings, refuse_uncorrected
 from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs.folder_lock import RunFolderError
@@ -282,6 +283,11 @@ class Experiment:
             updates=self.scheduled(env).schedule.updates,
             shared=self.sharing == "shared",
         )
+        if settings.branches and programs_of(env) is not None:
+            raise SettingsError(
+                f"branches = {settings.branches} (algorithm {self.algorithm}) replays episodes, and a program cannot "
+                "be replayed: wanted branches = 0, or another algorithm"
+            )
         if self.sampling.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         models = models_of(env.possible_agents, self.models).values()

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from baselines.experiment.allowed_hosts import hosts_of, may_ask
-from baselines.experiment.waiting_connections import WaitingConnections
+from baselines.gateway.allowed_hosts import hosts_of, may_ask
+from baselines.gateway.waiting_connections import WaitingConnections
 from baselines.report.page import page, policy, report_content
 from baselines.report.sources import Source, SourceError, kind_of, read_source
 

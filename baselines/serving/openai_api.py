@@ -8,18 +8,17 @@ in `metadata` of the completion; in a stream it is in the last chunk with a choi
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from baselines.gateway.api_errors import SHOWN, ApiError, number, read_json, refuse, whole
 from baselines.serving.served_team import (
     Answer,
     BusyError,
@@ -45,17 +44,6 @@ SAME_AS_NONE: Mapping[str, Any] = {  # a parameter that asks for what the team d
 }
 
 
-class ApiError(Exception):
-    """An error in the form of the OpenAI API."""
-
-    def __init__(
-        self, status: int, kind: str, message: str, *, param: str | None = None, code: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
-
-
 def openai_app(served: ServedTeam) -> Starlette:
     """Return the application that serves a team."""
     created = int(time.time())
@@ -68,7 +56,7 @@ def openai_app(served: ServedTeam) -> Starlette:
         return JSONResponse(_model(served, created))
 
     async def chat_completions(request: Request) -> Response:
-        body = _read_json(await request.body())
+        body = read_json(await request.body())
         question = read_question(body, served)
         try:
             answer = await served.ask(question)
@@ -87,20 +75,13 @@ def openai_app(served: ServedTeam) -> Starlette:
             return StreamingResponse(_chunks(head, answer, bool(usage)), media_type="text/event-stream")
         return JSONResponse(_completion(head, answer))
 
-    async def shown(request: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            kind = "invalid_request_error" if error.status_code < 500 else "server_error"
-            error = ApiError(error.status_code, kind, str(error.detail))
-        assert isinstance(error, ApiError)
-        return JSONResponse(error.body, error.status)
-
     return Starlette(
         routes=[
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/v1/chat/completions", chat_completions, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: shown, ApiError: shown},
+        exception_handlers=SHOWN,
     )
 
 
@@ -113,73 +94,43 @@ def read_question(body: Mapping[str, Any], served: ServedTeam) -> Question:
     _check_model(served, body.get("model"))
     for name, value in body.items():
         if name not in (*UNUSED, *SAMPLING) and value is not None and value != SAME_AS_NONE.get(name):
-            _refuse(name, f"this team does not know the parameter {name!r}; leave it out", "unsupported_parameter")
+            refuse(name, f"this team does not know the parameter {name!r}; leave it out", "unsupported_parameter")
     if body.get("stream") not in (None, True, False):
-        _refuse("stream", "stream: wanted true or false")
+        refuse("stream", "stream: wanted true or false")
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
-        _refuse("max_tokens", "wanted one of max_tokens and max_completion_tokens")
-    limit = _whole(body, "max_tokens") or _whole(body, "max_completion_tokens")
+        refuse("max_tokens", "wanted one of max_tokens and max_completion_tokens")
+    limit = whole(body, "max_tokens") or whole(body, "max_completion_tokens")
     try:
         sampling = with_sampling(
             served.sampling,
-            temperature=_number(body, "temperature"),
-            top_p=_number(body, "top_p"),
+            temperature=number(body, "temperature"),
+            top_p=number(body, "top_p"),
             max_new_tokens=limit,
         )
     except QuestionError as error:
         raise ApiError(400, "invalid_request_error", str(error)) from error
-    return Question(_text(body.get("messages")), sampling, abs(_whole(body, "seed") or 0))
+    return Question(_text(body.get("messages")), sampling, abs(whole(body, "seed") or 0))
 
 
 def _text(messages: Any) -> str:
     """Return the texts of all messages, one after the other."""
     if not isinstance(messages, list) or not messages:
-        _refuse("messages", "messages: wanted a list with at least one message")
+        refuse("messages", "messages: wanted a list with at least one message")
     texts = []
-    for number, message in enumerate(messages):
-        where = f"messages[{number}]"
+    for place, message in enumerate(messages):
+        where = f"messages[{place}]"
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in READ:
-            _refuse(where, f"{where}: found role {role!r}, wanted {', '.join(READ)}: a team keeps no conversation")
+            refuse(where, f"{where}: found role {role!r}, wanted {', '.join(READ)}: a team keeps no conversation")
         content = message.get("content")
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(parts, list) or not all(
             isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
             for part in parts
         ):
-            _refuse(f"{where}.content", f"{where}.content: wanted text, or a list of parts of type text")
+            refuse(f"{where}.content", f"{where}.content: wanted text, or a list of parts of type text")
         texts += [part["text"] for part in parts]
     return "\n\n".join(texts)
-
-
-def _number(body: Mapping[str, Any], name: str) -> float | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        _refuse(name, f"{name}: found {value!r:.80}, wanted a finite number")
-    return float(value)
-
-
-def _whole(body: Mapping[str, Any], name: str) -> int | None:
-    value = body.get(name)
-    if value is not None and (type(value) is not int or abs(value) >= 2**63 or (name != "seed" and value < 1)):
-        _refuse(name, f"{name}: found {value!r:.80}, wanted a whole number{'' if name == 'seed' else ' >= 1'}")
-    return value
-
-
-def _read_json(data: bytes) -> Mapping[str, Any]:
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, "invalid_request_error", f"the body is not JSON: {error}") from error
-    if not isinstance(body, Mapping):
-        raise ApiError(400, "invalid_request_error", f"wanted a JSON object, found {type(body).__name__}")
-    return body
-
-
-def _refuse(param: str, message: str, code: str | None = None) -> NoReturn:
-    raise ApiError(400, "invalid_request_error", message, param=param, code=code)
 
 
 def _check_model(served: ServedTeam, name: Any) -> None:

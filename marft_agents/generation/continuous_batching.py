@@ -43,11 +43,15 @@ class Prompt:
         ids: Prompt token ids, int32 [P], P >= 1.
         generator: Source of `max_new_tokens` uniform numbers, however long the action gets.
         adapter: Name of the LoRA adapter that answers; None selects the bare base model.
+        limit: Most tokens of the action, if fewer than those of the sampling parameters.
+        stop: Texts that end the action, see `AdaptedBase.cut`.
     """
 
     ids: IntArray
     generator: np.random.Generator
     adapter: str | None
+    limit: int | None = None
+    stop: tuple[str, ...] = ()
 
 
 class _Row:
@@ -302,7 +306,8 @@ class Generation:
         self, row: _Row, tokens: Sequence[int], logprobs: Sequence[float], support: Sequence[IntArray] | None
     ) -> None:
         """Record tokens of a row up to its end."""
-        tokens = tokens[: self._sampling.max_new_tokens - len(row.tokens)]
+        longest = min(self._sampling.max_new_tokens, row.prompt.limit or self._sampling.max_new_tokens)
+        tokens = tokens[: longest - len(row.tokens)]
         stop = next((k for k, token in enumerate(tokens) if token in self._base.end_ids), None)
         count = len(tokens) if stop is None else stop + 1
         row.tokens += tokens[:count]
@@ -311,7 +316,9 @@ class Generation:
             row.support += list(support[:count])
         if row.lookup is not None:
             row.lookup.extend(tokens[:count])
-        row.ended = stop is not None or len(row.tokens) == self._sampling.max_new_tokens
+        row.ended = stop is not None or len(row.tokens) == longest
+        if row.prompt.stop and not row.ended:
+            row.ended = self._base.stops(row.tokens, row.prompt.stop)
 
     def _remove(self) -> None:
         """Take rows out of the batch that have ended, or whose last tokens are on their way."""
@@ -325,7 +332,8 @@ class Generation:
 
     def _action(self, row: _Row) -> Action:
         support = tuple(ids[ids >= 0] for ids in row.support) if self._sampling.restricts_support else None
-        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
+        action = self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
+        return self._base.cut(action, None, row.prompt.stop) if row.prompt.stop else action
 
 
 def generate(

@@ -5,10 +5,12 @@ N agents on one base need the memory of one base. Only the adapters (float32) ar
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -194,6 +196,37 @@ class AdaptedBase:
             support=support,
             exact=exact,
         )
+
+    def stops(self, token_ids: Sequence[int], stop: Sequence[str]) -> bool:
+        """Return True if the text of sampled tokens holds one of some texts."""
+        text = self.tokenizer.decode(token_ids, skip_special_tokens=True)
+        return any(mark in text for mark in stop)
+
+    def cut(self, action: Action, limit: int | None, stop: Sequence[str]) -> Action:
+        """Return an action as if it had been sampled with a lower token limit, and up to the first of some texts.
+
+        The log-probs of the tokens that are left are exact, since no later token has changed them.
+
+        Args:
+            action: The sampled action.
+            limit: Most tokens; None: no limit.
+            stop: Texts that end it. It keeps the fewest tokens whose text holds one, and its text stops before that.
+        """
+        tokens = action.token_ids[:limit].tolist()
+        ended = None
+        if stop and self.stops(tokens, stop):
+            sizes = range(1, len(tokens) + 1)
+            ended = 1 + bisect.bisect_left(sizes, True, key=lambda count: self.stops(tokens[:count], stop))
+        count = len(tokens) if ended is None else ended
+        if not count or (ended is None and count == len(action.token_ids)):
+            return action
+        support = None if action.support is None else action.support[:count]
+        kept = self.action(action.prompt_ids, tokens[:count], action.logprobs[:count].tolist(), support)
+        text, stopped = kept.text, kept.stopped
+        if ended is not None:
+            text, stopped = text[: min(text.find(mark) for mark in stop if mark in text)], True
+        ids, logprobs = kept.token_ids, kept.logprobs
+        return replace(action, text=text, token_ids=ids, logprobs=logprobs, support=support, stopped=stopped)
 
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
         """Return the float32 parameters of one adapter by name."""

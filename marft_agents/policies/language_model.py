@@ -237,7 +237,9 @@ class LanguageModelTeam:
                     raise
                 actions[i] = failed_action(str(error))
         sampled = sample([requests[i] for i in prompts], [prompt.ids for prompt in prompts.values()]) if prompts else []
-        for (i, prompt), action in zip(prompts.items(), sampled, strict=True):
+        for (i, prompt), whole in zip(prompts.items(), sampled, strict=True):
+            request = requests[i]  # another engine samples on beyond its limit
+            action = self.local_agent(request.agent).base.cut(whole, request.limit, request.stop)
             actions[i] = replace(action, shortened=prompt.shortened) if prompt.shortened else action
         return [actions[i] for i in range(len(requests))]
 
@@ -261,7 +263,14 @@ class LanguageModelTeam:
         actions: dict[int, Action] = {}
         for base, members in by_base.items():
             asked = [
-                Prompt(prompts[i], requests[i].generator, self.local_agent(requests[i].agent).adapter) for i in members
+                Prompt(
+                    prompts[i],
+                    requests[i].generator,
+                    self.local_agent(requests[i].agent).adapter,
+                    requests[i].limit,
+                    requests[i].stop,
+                )
+                for i in members
             ]
             with self.borrowed_engine(base) as engine:
                 answers = generate(base, asked, self.sampling, cache=caches.get(base), engine=engine)

@@ -25,11 +25,15 @@ class Request:
         agent: Id of the agent that must act.
         observation: Its text; may carry the chat form in an attribute `messages` (see `models.chat_template`).
         generator: Randomness of this turn, seeded by (seed, episode, turn).
+        limit: Most tokens of the action where that is fewer than the sampling parameters allow; None: as they say.
+        stop: Texts that end the action; it holds the tokens up to the first of them, its text stops before it.
     """
 
     agent: str
     observation: str
     generator: np.random.Generator
+    limit: int | None = None
+    stop: tuple[str, ...] = ()
 
 
 def encodable(text: str) -> bool:

@@ -67,7 +67,7 @@ class TeamSession:
                 self._generations[local.base] = Generation(
                     local.base, self._team.sampling, cache=self._caches[local.base], engine=engine
                 )
-            asked = Prompt(prompt.ids, request.generator, local.adapter)
+            asked = Prompt(prompt.ids, request.generator, local.adapter, request.limit, request.stop)
             row = self._generations[local.base].submit(asked)
             self._running[local.base, row] = number, prompt.shortened
         return number

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from marft_agents.policies.policy import Policy, RunningPolicy, WholeBatches, running_session
+from marft_agents.rollouts.program_games import play_programs, programs_of
 from marft_agents.rollouts.recorded_game import RecordedGame
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
 from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
@@ -138,10 +139,19 @@ def collect(
     Raises:
         ValueError: `num_envs` is below 1.
     """
-    if num_envs < 1:
-        raise ValueError(f"num_envs: found {num_envs}, wanted at least 1")
     spare = [make_env()] if episodes else []
     threads = threads_for(spare[0] if spare else None, step_threads, num_envs)
+    if spare and (programs := programs_of(spare[0])) is not None:
+        return play_programs(
+            programs,
+            policy,
+            episodes,
+            seed=seed,
+            num_envs=num_envs,
+            on_end=on_end,
+            on_turn=on_turn,
+            patience=patience,
+        )
     jobs = BackgroundJobs(threads, "marft-step")
     queue = list(enumerate(episodes))[::-1]
     record = partial(RecordedGame, encode=encode, max_turns=max_turns, valued=valued)
@@ -245,8 +255,10 @@ def threads_for(env: Any, threads: int | None, num_envs: int) -> int:
         num_envs: Number of games in flight.
 
     Raises:
-        ValueError: The requested number is negative.
+        ValueError: The requested number is negative, or there are no games.
     """
+    if num_envs < 1:
+        raise ValueError(f"num_envs: found {num_envs}, wanted at least 1")
     if threads is None:
         slow = (getattr(env, "metadata", None) or {}).get("slow_step", False)
         return min(num_envs, MAX_THREADS) if slow else 0

@@ -107,7 +107,7 @@ def episode_record(
     """
     game = trajectory.game
     sampled = [None] * len(trajectory.turns) if tokens is None else tokens.record(trajectory)
-    if game is not None and not whole:
+    if game is not None and not whole and game.get("kind") != "program":  # no replay rebuilds a program
         kept = ("agent", "round", "visible", "shortened", "fault")
         turns = [{key: turn[key] for key in kept if key in turn} for turn in game["turns"]]
         game = {key: game[key] for key in ("task_id", "outcomes", "terms")} | {"turns": turns}

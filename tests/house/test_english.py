@@ -12,7 +12,7 @@ MODULES = sorted(
     path.relative_to(ROOT).as_posix()
     for package in PACKAGES
     for path in (ROOT / package).rglob("*.py")
-    if not {"programs", "template"} & set(path.parts)
+    if not {"attacks", "template"} & set(path.parts)
 )
 PAGES = [*sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")), "README.md"]
 GUIDES = (

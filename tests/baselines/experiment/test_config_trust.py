@@ -29,6 +29,7 @@ from baselines.experiment.config_trust import (
     read_config,
 )
 from baselines.experiment.experiment import ATTRIBUTES, SETTINGS, Experiment
+from baselines.programs import ENVIRONMENT as PROGRAM
 from marft_agents.runs.run_folder import write_json
 from marft_envs.graders import GraderSettings
 from marft_envs.registration.factory import _keywords, _resolve
@@ -57,8 +58,9 @@ def settings_with_texts():
     found = text_fields(Experiment, "") - set(ATTRIBUTES.values()) - {"keywords"}
     for table, (kind, _) in SETTINGS.items():
         found |= text_fields(kind, f"{table}.")
+    marft_envs.spec(PROGRAM)
     for env_id in marft_envs.envs():
-        if not env_id.startswith("marft/"):  # another test's, in the same process: nobody knows what its keywords do
+        if not env_id.startswith(("marft/", "program/")):  # another test's: nobody knows what its keywords do
             continue
         names = _keywords(_resolve(marft_envs.spec(env_id).entry_point))
         found |= {f"keywords.{name}" for name in names or ()}
@@ -90,6 +92,8 @@ SERVED = {"name": "x", "mcp": [{"command": ["/bin/sh", "-c", "id"]}]}
     ("record", "place", "does"),
     [
         ({"env": "evil:a/b-v0"}, "env", IMPORTS),
+        ({"env": "program/team-v0", "keywords": {"program": "rm -rf ~"}}, "keywords.program", RUNS),
+        ({"env": "program/team-v0", "keywords": {"program_folder": "/tmp"}}, "keywords.program_folder", RUNS),
         ({"models": {"*": "tiny", "a": "endpoint:http://host/v1#x"}}, "models.a", CONNECTS),
         ({"models": {"a_0": "a2a:http://host"}}, "models.a_0", CONNECTS),
         ({"models": {"a": "a2a:nonsense"}}, "models.a", CONNECTS),

@@ -24,8 +24,8 @@ from google.protobuf.json_format import MessageToDict
 
 from baselines.cli.main import main
 from baselines.experiment.environments import factory
+from baselines.gateway.http import server_of
 from baselines.serving.a2a_api import a2a_app
-from baselines.serving.http import server_of
 from baselines.serving.openai_api import openai_app
 from baselines.serving.served_team import (
     BusyError,

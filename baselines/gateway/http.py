@@ -1,4 +1,4 @@
-"""HTTP in front of a served team: who may ask, and limits on requests and connections.
+"""HTTP server of an application: who may ask, and limits on requests and connections.
 
 Errors of a body are raised inside of the application, so it shows them in the form of its own protocol.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
 from starlette.exceptions import HTTPException
@@ -15,11 +15,26 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from baselines.experiment.allowed_hosts import hosts_of, may_ask
-from baselines.experiment.waiting_connections import SECONDS, WaitingConnections
-from baselines.serving.served_team import ServeLimits
+from baselines.gateway.allowed_hosts import hosts_of, may_ask
+from baselines.gateway.waiting_connections import MOST, SECONDS, WaitingConnections
 
 CONNECTIONS = 128  # open at the same time, besides one per question
+
+
+class RequestLimits(Protocol):
+    """Limits on requests."""
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Longest body, in bytes."""
+
+    @property
+    def request_timeout(self) -> float:
+        """Seconds in which a body must arrive."""
+
+    @property
+    def max_questions(self) -> int:
+        """Requests that are answered at the same time."""
 
 
 class BodyLimits:
@@ -32,7 +47,7 @@ class BodyLimits:
             on this machine under a name of its own.
     """
 
-    def __init__(self, app: ASGIApp, limits: ServeLimits, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, limits: RequestLimits, hosts: frozenset[str]) -> None:
         self.app, self.limits, self.hosts = app, limits, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,7 +140,9 @@ class BoundedConnection(H11Protocol):
                 self.loop.call_later(group.seconds, group.close_late, until)
 
 
-def server_of(app: ASGIApp, limits: ServeLimits, host: str, *, header_seconds: float = SECONDS) -> uvicorn.Server:
+def server_of(
+    app: ASGIApp, limits: RequestLimits, host: str, *, header_seconds: float = SECONDS, idle: int = MOST
+) -> uvicorn.Server:
     """Return the server of an application, with all limits.
 
     Args:
@@ -133,8 +150,9 @@ def server_of(app: ASGIApp, limits: ServeLimits, host: str, *, header_seconds: f
         limits: Limits on requests.
         host: Address that the server will listen on.
         header_seconds: Time in which the headers of a request must arrive.
+        idle: Most connections that wait for a request.
     """
-    headers = WaitingConnections(header_seconds)
+    headers = WaitingConnections(header_seconds, idle)
     bodies = WaitingConnections(limits.request_timeout + header_seconds)  # after `BodyLimits` has answered
     protocol: Any = functools.partial(BoundedConnection, headers, bodies)
     return uvicorn.Server(
@@ -144,6 +162,7 @@ def server_of(app: ASGIApp, limits: ServeLimits, host: str, *, header_seconds: f
             log_level="warning",
             limit_concurrency=CONNECTIONS + limits.max_questions,
             timeout_graceful_shutdown=5,
+            timeout_keep_alive=max(5, int(header_seconds)),
             lifespan="off",
             ws="none",
             server_header=False,

@@ -2,7 +2,7 @@
 
 import time
 
-from baselines.experiment.waiting_connections import WaitingConnections
+from baselines.gateway.waiting_connections import WaitingConnections
 
 
 def test_a_timer_that_fires_early_closes_the_connection_that_it_was_set_for():
