@@ -15,6 +15,8 @@ from rich.table import Column, Table
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.cli.program_check import check_program
+from baselines.cli.program_flags import add_program_flags
 from baselines.cli.terminal import say, say_loading
 from baselines.results.visible_console import console
 from marft_envs.dependency import drawing
@@ -43,7 +45,8 @@ def add_show_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft check`."""
-    parser.add_argument("env", metavar="ID", help="environment, like marft/math_duo-v0")
+    parser.add_argument("env", nargs="?", metavar="ID", help="environment, like marft/math_duo-v0")
+    add_program_flags(parser)
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds")
     parser.add_argument(
         "--needs-team",
@@ -162,6 +165,10 @@ def check_environment(arguments: argparse.Namespace) -> int:
     """Run `marft check`; return exit code 0 if all checks passed, else 1; with --needs-team or --learns 0."""
     from marft_envs.testing import check_environment as run_kit
 
+    if arguments.program is not None:
+        return check_program(arguments)
+    if arguments.env is None:
+        raise ValueError("marft check needs an ID, or --program PROGRAM --agents NAME,NAME --data FILE")
     marft_envs.spec(arguments.env)  # report an unknown id as an input error, not as a failed check
     if arguments.learns:
         say("loading torch; then two short trainings ...")

@@ -203,7 +203,12 @@ _TURN = record(
     sampled=mapping_of(nullable(list_of())),
 )
 _PLAYED = record(
-    observation=TEXT, visible=list_of(pair_of(FINITE, TEXT)), fault=nullable(TEXT), shortened=nullable(list_of())
+    observation=TEXT,
+    visible=list_of(pair_of(FINITE, TEXT)),
+    fault=nullable(TEXT),
+    shortened=nullable(list_of()),
+    reads=nullable(list_of(pair_of(FINITE, TEXT))),
+    delivered_before=nullable(FINITE),
 )
 _GAME = record(
     task_id=nullable(TEXT),

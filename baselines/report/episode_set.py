@@ -180,6 +180,11 @@ def compact(record: Mapping[str, Any], limit: TextLimit) -> dict[str, Any]:
     for number, (turn, seen) in enumerate(zip(turns, played, strict=False)):
         visible = [place.get((round, agent)) for round, agent in seen.get("visible", [])]
         turn["visible"] = [other for other in visible if other is not None]
+        if seen.get("reads") is not None:  # of a program: an agent may have several turns in one layer
+            earlier = {int(other): evidence for other, evidence in seen["reads"] if 0 <= other < number}
+            turn["visible"] = [other for other in earlier if agents[other] != turn["agent"]]
+            turn["evidence"] = [earlier[other] for other in turn["visible"]]
+            turn["bound"] = min(number, int(seen.get("delivered_before") or 0))
         if "observation" in seen:
             texts = [one["text"] for one in record["turns"][:number]]
             turn["saw"] = messages_of(seen["observation"], [*zip(agents, texts, strict=False)], agents)
@@ -354,6 +359,7 @@ def edges_of(turns: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, bool]]:
     for turn in turns:
         for other in turn["visible"]:
             author = turns[other]
-            edges.add((author["agent"], turn["agent"], author["round"] != turn["round"]))
+            delayed = author["round"] != turn["round"] and "bound" not in turn  # the layers of a program are no rounds
+            edges.add((author["agent"], turn["agent"], delayed))
     direct = {(author, reader) for author, reader, delayed in edges if not delayed}
     return {edge for edge in edges if not edge[2] or edge[:2] not in direct}

@@ -18,15 +18,17 @@ said = [""]
 seen = []
 
 
-def post(path, body):
+def post(path, body, key=None):
+    """Return the reply to a body, or to a GET where it is None; of a stream its text."""
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"] + path,
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json", "Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
+        None if body is None else json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": "Bearer " + (key or os.environ["OPENAI_API_KEY"])},
     )
     try:
         with urllib.request.urlopen(request) as reply:
-            return json.load(reply)
+            text = reply.read().decode()
+            return text if "event-stream" in reply.headers["Content-Type"] else json.loads(text)
     except urllib.error.HTTPError as error:
         return json.loads(error.read())
 
@@ -45,7 +47,7 @@ def do(step):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(lambda one: ask(*one), step["at_once"]))
     elif "raw" in step:
-        seen.append(post(step.get("path", "/chat/completions"), step["raw"]))
+        seen.append(post(step.get("path", "/chat/completions"), step["raw"], step.get("key")))
     elif "sleep" in step:
         time.sleep(step["sleep"])
     elif "flood" in step:

@@ -70,7 +70,15 @@ function lanes(episode, agents, open) {
   const starts = rounds.map((round) => Math.min(...episode.turns.filter((turn) => turn.round === round).map(x)));
   const edges = episode.turns.flatMap((turn) => turn.visible.map((other) => [episode.turns[other], turn]));
   // With many rounds every action is seen again and again: only the round of the action and the next one are drawn.
-  const near = edges.filter(([author, reader]) => reader.round - author.round <= 1);
+  // Of a program all are drawn, and dotted what was delivered just before: what a turn may depend on at most.
+  const near = edges.filter(([author, reader]) => reader.bound !== undefined || reader.round - author.round <= 1);
+  const bounds = episode.turns.flatMap((turn) => episode.turns.slice(0, turn.bound || 0)
+    .filter((other, place) => turn.round - other.round === 1 && !turn.visible.includes(place)).map((other) => [other, turn]));
+  const curve = (author, reader) => {
+    const [x1, y1, x2, y2] = [x(author), y(author), x(reader), y(reader)];
+    const bend = Math.max(14, (x2 - x1) / 2);
+    return `M${x1},${y1}C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+  };
   return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Lanes of the episode" },
     svg("svg", { class: "lanes", width, height, viewBox: `0 0 ${width} ${height}` },
       starts.map((start, place) => svg("g", { class: "round" }, svg("line", { x1: start - 23, x2: start - 23, y1: 4, y2: height }),
@@ -78,11 +86,13 @@ function lanes(episode, agents, open) {
       agents.map((agent, row) => svg("g", { class: colourOf(agent) },
         svg("line", { class: "lane", x1: names, x2: width - 4, y1: 26 + row * gap.y, y2: 26 + row * gap.y }),
         svg("text", { x: names - 10, y: 30 + row * gap.y, "text-anchor": "end" }, agent))),
+      bounds.map(([author, reader]) => svg("path", { class: `edge bound ${colourOf(author.agent)}`, d: curve(author, reader) },
+        svg("title", {}, `${reader.agent} was asked after ${author.agent} was delivered`))),
       near.map(([author, reader]) => {
-        const delayed = author.round !== reader.round;
-        const [x1, y1, x2, y2] = [x(author), y(author), x(reader), y(reader)];
-        const bend = Math.max(14, (x2 - x1) / 2);
-        return svg("path", { class: `edge ${colourOf(author.agent)} ${delayed ? "delayed" : ""}`, d: `M${x1},${y1}C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}` });
+        const delayed = reader.bound === undefined && author.round !== reader.round;
+        const evidence = reader.evidence?.[reader.visible.indexOf(episode.turns.indexOf(author))];
+        return svg("path", { class: `edge ${colourOf(author.agent)} ${delayed ? "delayed" : ""}`, d: curve(author, reader) },
+          evidence ? svg("title", {}, `${reader.agent} read ${author.agent}: ${evidence}`) : null);
       }),
       episode.turns.map((turn, place) => svg("g", { class: `turn ${colourOf(turn.agent)}`, tabindex: 0, role: "button",
         "aria-label": `turn ${place + 1}: ${turn.agent}, round ${turn.round + 1}`, onclick: () => open(place),
