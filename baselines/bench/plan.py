@@ -20,6 +20,7 @@ from typing import Any, get_args
 
 import marft_envs
 from baselines.bench.controls import anonymous, voting_tasks
+from baselines.bench.longest_prompts import check_prompts
 from baselines.experiment.environments import current_id, factory, former_id, scenarios
 from baselines.experiment.experiment import DEFAULT_MODEL, SETTINGS, Experiment
 from baselines.experiment.presets import PRESETS
@@ -34,6 +35,9 @@ from marft_envs.teams.team import Team, as_team
 TEAM, SOLO, VOTE, SHARED, UNTRAINED = "team", "solo@tokens", "vote@tokens", "shared", "untrained"
 MUTED, ANONYMOUS, SHUFFLED = "muted", "anonymous", "shuffled"
 RANDOM_ROUTER = "random_router"
+WINDOW, NOTES, WHOLE = "solo@window", "solo@notes", "solo@whole"
+CONTROLS = (WINDOW, NOTES, WHOLE)  # one agents with environments of their own, which the world registers
+EQUAL_UPDATES: Mapping[str, str] = {f"{arm}@updates": arm for arm in CONTROLS}
 ARMS: Mapping[str, str] = {
     TEAM: "the trained team",
     UNTRAINED: "the team before training",
@@ -44,6 +48,10 @@ ARMS: Mapping[str, str] = {
     SHUFFLED: "the trained team, each agent hearing the teammates of another episode",
     RANDOM_ROUTER: "the trained team, each route of its orchestrator drawn at random; of routed teams only",
     SHARED: "the team trained with one adapter for all roles",
+    WINDOW: "one agent with the team's window and tokens a turn: it reads in rounds of its own and sees its last note",
+    NOTES: "the same agent, which sees all of its notes",
+    WHOLE: "one agent that sees everything at once, in a window as large as that takes",
+    **{arm: f"{control}, trained for as many updates as the team" for arm, control in EQUAL_UPDATES.items()},
 }
 OF_THE_BENCH = ("data", "split", "team", "horizon", "feedback")  # keywords that are keys of a task's table
 _TRAINING_SETTINGS = {each.name for kind, _ in SETTINGS.values() for each in dataclasses.fields(kind)}
@@ -135,6 +143,13 @@ class TaskPlan:
         _is_count,
         ">= 0",
     )
+    context_window: int = knob(
+        0,
+        f"tokens of a prompt and its action together, for every arm but {WHOLE}: a longer prompt is an error; 0: that "
+        "of the preset, which shortens prompts",
+        _is_count,
+        ">= 0",
+    )
     preset: str = knob("laptop", "preset of the training", lambda v: v in PRESETS, f"one of {', '.join(PRESETS)}")
     settings: Mapping[str, Any] = knob(
         None, "settings of the training that differ from the preset", _is_table, "a table"
@@ -149,6 +164,21 @@ class TaskPlan:
 
 
 @dataclass(frozen=True)
+class Control:
+    """One agent that plays the problems of a task in an environment of its own.
+
+    Attributes:
+        env: Id of the environment.
+        team: The agent, in the JSON form of a team.
+        horizon: Rounds of its games.
+    """
+
+    env: str
+    team: Mapping[str, Any]
+    horizon: int
+
+
+@dataclass(frozen=True)
 class BenchTask:
     """A task with its teams read and its rounds known.
 
@@ -159,6 +189,7 @@ class BenchTask:
         horizon: Rounds of every arm.
         solo_tokens: Tokens that the one agent may use in a round, by the team it is matched to; 0 where the turns of
             the team cannot be counted.
+        controls: One agents by arm, of the arms in `CONTROLS` that are played.
     """
 
     plan: TaskPlan
@@ -166,18 +197,38 @@ class BenchTask:
     solo: Mapping[str, Any]
     horizon: int
     solo_tokens: Mapping[str, int]
+    controls: Mapping[str, Control] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Name of the task."""
         return self.plan.name
 
-    def keywords(self, split: str, team: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keywords of `marft_envs.make` for a team."""
-        plan = self.plan
+    def env(self, arm: str = TEAM) -> str:
+        """Return the id of an arm's environment."""
+        control = self.controls.get(arm)
+        return self.plan.env if control is None else control.env
+
+    def keywords(self, split: str, team: Mapping[str, Any], arm: str = TEAM) -> dict[str, Any]:
+        """Return the keywords of `marft_envs.make` for a team; of an arm in `CONTROLS`, with rounds of its own."""
+        plan, control = self.plan, self.controls.get(arm)
         own: dict[str, Any] = {"data": plan.data} if plan.data else {}
-        own |= {"team": dict(team), "horizon": self.horizon, "feedback": plan.feedback}
+        horizon = self.horizon if control is None else control.horizon
+        own |= {"team": dict(team), "horizon": horizon, "feedback": plan.feedback}
         return own | ({"split": split} if takes(plan.env, "split") else {}) | dict(plan.keywords)
+
+    def most_tokens(self, arm: str, team: str) -> int:
+        """Return the longest turn of an arm in tokens: the team's, or for one agent that turns once all of the team's.
+
+        Args:
+            arm: Name of the arm.
+            team: Team that plays, or that the one agent is matched to.
+        """
+        return self.solo_tokens[team] if arm in (SOLO, VOTE, WHOLE) else self.plan.max_new_tokens
+
+    def window(self, arm: str = TEAM) -> int:
+        """Return the tokens of a prompt and its action together that an arm is held to; 0: nothing is enforced."""
+        return 0 if arm == WHOLE else self.plan.context_window
 
     def is_routed(self, team: str) -> bool:
         """Return True if an orchestrator decides who acts in a team."""
@@ -197,6 +248,8 @@ class BenchTask:
         max_new_tokens: int,
         sharing: Sharing = "separate",
         budget: int = 0,
+        updates: int | None = None,
+        arm: str = TEAM,
     ) -> Experiment:
         """Return the configuration of a training.
 
@@ -207,16 +260,22 @@ class BenchTask:
             max_new_tokens: Longest turn in tokens.
             sharing: "separate" or "shared" adapters.
             budget: Generated tokens after which the training ends; 0: the number of updates ends it.
+            updates: Number of updates; None: that of the plan's settings.
+            arm: Arm whose environment, rounds and window are used.
         """
         given = {**self.plan.settings, "seed": seed, "max_new_tokens": max_new_tokens}
         if budget:
             given |= {"budget_tokens": budget}
-        agents = [] if team == self.solo else [profile["name"] for profile in team["profiles"]]
+        if updates is not None:
+            given |= {"updates": updates}
+        if window := self.window(arm):
+            given |= {"context_window": window, "overflow": "error"}
+        agents = [] if arm in CONTROLS or team == self.solo else [profile["name"] for profile in team["profiles"]]
         own_models = {agent: model for agent, model in self.plan.models.items() if agent in agents}
         return Experiment(
-            self.plan.env,
+            self.env(arm),
             preset=self.plan.preset,
-            keywords=self.keywords(self.plan.train_split, team),
+            keywords=self.keywords(self.plan.train_split, team, arm),
             algorithm=algorithm,
             models={"*": self.plan.model, **own_models},
             sharing=sharing,
@@ -237,6 +296,7 @@ class BenchPlan:
         solo_algorithms: Algorithms of the one agent.
         training_seeds: Seeds of the trainings; the outer level of all statistics.
         evaluation_seeds: Seeds of the sampling in each evaluation.
+        arm_seeds: Training seeds of single arms that have fewer, by arm.
     """
 
     name: str
@@ -246,6 +306,16 @@ class BenchPlan:
     solo_algorithms: tuple[str, ...]
     training_seeds: tuple[int, ...]
     evaluation_seeds: tuple[int, ...]
+    arm_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def reference(self) -> str:
+        """Arm that the others are compared with: the one agent, or the first that the world brings."""
+        return SOLO if SOLO in self.arms else next((arm for arm in CONTROLS if arm in self.arms), SOLO)
+
+    def plays(self, arm: str, seed: int) -> bool:
+        """Return True if an arm is among those of the plan and has a training seed."""
+        return arm in self.arms and seed in self.arm_seeds.get(arm, self.training_seeds)
 
     def task(self, name: str) -> BenchTask:
         """Return a task by name."""
@@ -260,6 +330,12 @@ class BenchPlan:
                 del table["models"]
             if table["dtype"] == "auto":
                 del table["dtype"]
+            if not table["context_window"]:
+                del table["context_window"]
+            if not task["controls"]:
+                del task["controls"]
+        if not plain["arm_seeds"]:
+            del plain["arm_seeds"]
         return plain
 
     @cached_property
@@ -272,7 +348,7 @@ class BenchPlan:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm != RANDOM_ROUTER)
+_FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm not in (RANDOM_ROUTER, *CONTROLS, *EQUAL_UPDATES))
 
 
 @dataclass(frozen=True)
@@ -287,12 +363,16 @@ class _File:
     )
     training_seeds: tuple[int, ...] = knob((0,), "training seeds", _are_seeds, "a list of whole numbers >= 0")
     evaluation_seeds: tuple[int, ...] = knob((0,), "sampling seeds", _are_seeds, "a list of whole numbers >= 0")
+    arm_seeds: Mapping[str, Any] = knob(
+        None, "training seeds of single arms that have fewer, by arm", _is_table, "a table of arms and lists of seeds"
+    )
     defaults: Mapping[str, Any] = knob(None, "keys of all tasks; a task's own take precedence", _is_table, "a table")
     tasks: tuple[Any, ...] = field(default=(), metadata={"help": "the tasks"})
 
     def __post_init__(self) -> None:
-        if self.defaults is None:
-            object.__setattr__(self, "defaults", {})
+        for name in ("defaults", "arm_seeds"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, {})
         check_knobs(self)
 
 
@@ -341,7 +421,14 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
             f"{where}: {VOTE} takes as many samples as match the measured tokens of the arms {TEAM} and {SOLO}: "
             "wanted both among the arms"
         )
-    tasks = tuple(_or_refuse(f"{where}: task {table.name!r}", partial(_resolved, table)) for table in tables)
+    for arm, control in EQUAL_UPDATES.items():
+        if arm in top.arms and not {TEAM, control} <= set(top.arms):
+            raise PlanError(
+                f"{where}: {arm} goes on from {control} to the updates of {TEAM}: wanted both among the arms"
+            )
+    arm_seeds = _arm_seeds(top, where)
+    controls = [arm for arm in CONTROLS if arm in top.arms]
+    tasks = tuple(_or_refuse(f"{where}: task {table.name!r}", partial(_resolved, table, controls)) for table in tables)
     plan = BenchPlan(
         name=top.name,
         tasks=tasks,
@@ -350,6 +437,7 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
         solo_algorithms=algorithms,
         training_seeds=top.training_seeds,
         evaluation_seeds=top.evaluation_seeds,
+        arm_seeds=arm_seeds,
     )
     if RANDOM_ROUTER in plan.arms and not any(task.is_routed(team) for task in tasks for team in task.teams):
         raise PlanError(f"{where}: {RANDOM_ROUTER}: no team is `routed`, so there are no routes to draw")
@@ -409,19 +497,41 @@ def _known(what: str, found: Iterable[str], known: Iterable[str], where: str) ->
             raise PlanError(f"{where}: unknown {what} {name!r}; {hint}")
 
 
-def _resolved(table: TaskPlan) -> BenchTask:
-    """Read the teams of a task and count its rounds and turns."""
-    spec = marft_envs.spec(table.env)
+def _arm_seeds(top: _File, where: str) -> dict[str, tuple[int, ...]]:
+    """Return the training seeds of single arms, each some of those of the plan."""
+    found = {}
+    for arm, seeds in top.arm_seeds.items():
+        if arm not in top.arms:
+            raise PlanError(f"{where}: arm_seeds: found {arm!r}, wanted one of the arms {', '.join(top.arms)}")
+        if arm not in (*CONTROLS, *EQUAL_UPDATES):
+            raise PlanError(f"{where}: arm_seeds: {arm} is needed for every seed: wanted one of {', '.join(CONTROLS)}")
+        if not isinstance(seeds, list) or not seeds or not set(seeds) <= set(top.training_seeds):
+            raise PlanError(f"{where}: arm_seeds: {arm}: found {seeds!r}, wanted some of {list(top.training_seeds)}")
+        found[arm] = tuple(seeds)
+    return found
+
+
+def _check_keys(table: TaskPlan) -> None:
+    """Refuse settings and keywords that are unknown, or that the bench or the task's own table decides."""
     _known("setting", table.settings, _TRAINING_SETTINGS, "settings")
     for name in ("seed", "max_new_tokens", "budget_tokens"):
         if name in table.settings:
             raise PlanError(f"settings: {name} is set by the bench; leave it out")
+    for name in ("context_window", "overflow"):
+        if table.context_window and name in table.settings:
+            raise PlanError(f"settings: {name}: context_window is a key of the task, and is the same for all arms")
     for name in OF_THE_BENCH:
         if name in table.keywords:
             raise PlanError(f"keywords: {name} is a key of the task's own table")
     for name in ("team", "horizon", "feedback"):
         if not takes(table.env, name):
             raise PlanError(f"{table.env} takes no keyword {name!r}: the bench compares teams of one Flex-MG")
+
+
+def _resolved(table: TaskPlan, controls: Iterable[str] = ()) -> BenchTask:
+    """Read the teams of a task, and its one agents of some arms, and count rounds and turns."""
+    _check_keys(table)
+    spec = marft_envs.spec(table.env)
     entry = spec.entry_point
     read = entry.read_team if isinstance(entry, TaskEnvironment) else as_team
     keywords: dict[str, Any] = {"data": table.data} if table.data else {}
@@ -447,7 +557,26 @@ def _resolved(table: TaskPlan) -> BenchTask:
     for name, team in teams.items():
         written[name] = team.to_dict()
         solo_tokens[name] = _solo_tokens(team, dependency, game.horizon, table.max_new_tokens)
-    return BenchTask(table, written, solo.to_dict(), game.horizon, solo_tokens)
+    found = {arm: _control(table, arm, first, keywords) for arm in controls}
+    return BenchTask(table, written, solo.to_dict(), game.horizon, solo_tokens, found)
+
+
+def _control(table: TaskPlan, arm: str, team: Team, keywords: Mapping[str, Any]) -> Control:
+    """Return the one agent that plays the problems of a task in an environment of its own."""
+    known: Mapping[str, str] = getattr(marft_envs.spec(table.env).entry_point, "controls", {})
+    if arm not in known:
+        raise PlanError(
+            f"{arm}: {table.env} has no such control (found {', '.join(known) or 'none'}): wanted a world registered "
+            f"with register_task(controls={{{arm!r}: TEAM}}), such as marft/shards_readers2-v0"
+        )
+    if arm != WHOLE and not table.context_window:
+        raise PlanError(f"{arm}: context_window is missing: wanted the window in tokens that the arms share")
+    env = known[arm]
+    game = _game(env, {name: value for name, value in keywords.items() if name != "horizon"})
+    ours, theirs = _game(table.env, {**keywords, "team": team.to_dict()}).tasks, game.tasks
+    if len(ours) != len(theirs) or any(ours[i] != theirs[i] for i in range(len(ours))):
+        raise PlanError(f"{arm}: {env} plays other problems than {table.env}: wanted the same ones for all arms")
+    return Control(env, game.team.to_dict(), game.horizon)
 
 
 def _game(env_id: str, keywords: Mapping[str, Any]) -> Any:
@@ -489,12 +618,28 @@ def _check_task(plan: BenchPlan, task: BenchTask) -> None:
     if SHUFFLED in plan.arms and len(task.scenarios(env)) < 2:
         raise PlanError(f"{SHUFFLED}: wanted at least 2 test problems, to hear another one's teammate")
     for name in task.teams:
-        if {SOLO, VOTE} & set(plan.arms) and not task.solo_tokens[name]:
+        if {SOLO, VOTE, WHOLE} & set(plan.arms) and not task.solo_tokens[name]:
             raise PlanError(
                 f"{SOLO}: the team {name!r} cannot be matched in tokens: its dependency decides during the game how "
                 "many agents act"
             )
     _check_trainings(plan, task)
+    if table.context_window:
+        for arm, playing in [*((TEAM, each) for each in task.teams.values()), *_played_controls(task)]:
+            if task.window(arm):
+                _or_refuse(f"{arm}, {playing['name']}", partial(_check_window, task, playing, arm))
+
+
+def _played_controls(task: BenchTask) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the one agents that the world brings, by arm."""
+    return [(arm, control.team) for arm, control in task.controls.items()]
+
+
+def _check_window(task: BenchTask, team: Mapping[str, Any], arm: str) -> None:
+    """Refuse a window into which a prompt of the test problems does not fit."""
+    experiment = task.experiment(team, "marft-a", 0, max_new_tokens=task.plan.max_new_tokens, arm=arm)
+    env = factory(experiment.env, task.keywords(task.plan.test_split, team, arm))()
+    check_prompts(experiment, env, task.scenarios(env))
 
 
 def _check_problems(task: BenchTask, env: Any) -> None:
@@ -540,6 +685,11 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
             allowed = task.solo_tokens[name]
             found = task.experiment(task.solo, each, seed, max_new_tokens=allowed, budget=budget or 1)
             checked.append((f"{SOLO} of {name!r}, {each}", found))
+        for each in plan.solo_algorithms:
+            for arm, agent in _played_controls(task):
+                allowed = task.most_tokens(arm, name)
+                found = task.experiment(agent, each, seed, max_new_tokens=allowed, budget=budget or 1, arm=arm)
+                checked.append((f"{arm}, {each}", found))
         if ANONYMOUS in plan.arms:
             factory(task.plan.env, task.keywords(task.plan.test_split, anonymous(team, task.solo)[0]))
     for place, experiment in checked:

@@ -25,7 +25,19 @@ from baselines.bench.controls import (
     vote_score,
     voting_tasks,
 )
-from baselines.bench.plan import ANONYMOUS, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan, BenchTask
+from baselines.bench.plan import (
+    ANONYMOUS,
+    EQUAL_UPDATES,
+    MUTED,
+    RANDOM_ROUTER,
+    SHARED,
+    SHUFFLED,
+    SOLO,
+    TEAM,
+    VOTE,
+    BenchPlan,
+    BenchTask,
+)
 from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Cell, Training, Unit
 from baselines.experiment.environments import factory
@@ -130,6 +142,8 @@ def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progre
     """Train a team, or go on with its training after a kill."""
     experiment = training_experiment(plan, training, folder)
     run = folder.run(training.name)
+    if training.equal_updates and not run.is_dir():
+        _copy_shorter(folder, training, experiment)
     resume = (run / "config.json").is_file()
     train(experiment, run, resume=resume, progress=progress, curve=False)  # the folder is deleted later
     metrics = read_metrics(run)
@@ -144,19 +158,40 @@ def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progre
     }
 
 
+def _copy_shorter(folder: Folder, training: Training, experiment: Experiment) -> None:
+    """Let a training go on from one that differs in its length alone, where that one is shorter and still there."""
+    shorter = folder.run(training.needs[1])
+    done = folder.read(training.needs[1])["updates"]
+    if done > (experiment.schedule.updates or 0) or experiment.learner.lr_schedule != "constant":
+        return
+    if shorter.is_dir():
+        copy = folder.path / f"{training.name}.part"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(shorter, copy)
+        copy.rename(folder.run(training.name))  # a kill leaves no half of a copy there
+
+
 def training_experiment(plan: BenchPlan, training: Training, folder: Folder) -> Experiment:
-    """Return the configuration of a training; its budget may be the tokens of the training that it needs."""
+    """Return the configuration of a training; its length may be that of the training that it needs."""
     task = plan.task(training.task)
-    budget = task.plan.training_tokens
-    if training.needs:
+    budget, updates = task.plan.training_tokens, None
+    if training.equal_updates:
+        budget, updates = 0, folder.read(training.needs[0])["updates"]
+    elif training.needs:
         budget = folder.read(training.needs[0])["tokens"]
+    if training.arm:
+        team = task.controls[training.arm].team
+    else:
+        team = task.solo if training.solo else task.teams[training.team]
     return task.experiment(
-        task.solo if training.solo else task.teams[training.team],
+        team,
         training.algorithm,
         training.seed,
         max_new_tokens=training.max_new_tokens,
         sharing=training.sharing,
         budget=budget,
+        updates=updates,
+        arm=training.arm or TEAM,
     )
 
 
@@ -222,6 +257,8 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
         "failed_episodes": len(causes),
         "first_cause": causes[0] if causes else None,
         "training_tokens": None if training is None else training["tokens"],
+        "training_updates": None if training is None else training["updates"],
+        "training_episodes": None if training is None else training["ledger"].get("team/episodes_sum"),
         "training_seconds": None if training is None else training["seconds"],
         "ledger": {
             "training": None if training is None else training["ledger"],
@@ -240,6 +277,8 @@ def _rules(task: BenchTask, cell: Cell, stage: Stage) -> dict[str, Any]:
         rules["models"] = dict(plan.models)
     if plan.dtype != "auto":
         rules["dtype"] = plan.dtype
+    if plan.context_window:
+        rules["context_window"] = task.window(EQUAL_UPDATES.get(cell.arm, cell.arm))
     tools = {tuple(profile["tools"]) for profile in task.teams[cell.team]["profiles"]}
     return rules | {
         "horizon": task.horizon,
@@ -254,15 +293,18 @@ def _rules(task: BenchTask, cell: Cell, stage: Stage) -> dict[str, Any]:
 def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
     """Build environment and players of an arm."""
     task = plan.task(cell.task)
-    solo = cell.arm in (SOLO, VOTE)
-    team = task.solo if solo else task.teams[cell.team]
+    arm = EQUAL_UPDATES.get(cell.arm, cell.arm)
+    team = task.solo if arm in (SOLO, VOTE) else task.teams[cell.team]
+    if arm in task.controls:
+        team = task.controls[arm].team
     experiment = task.experiment(
         team,
         cell.algorithm or plan.algorithms[0],
         cell.seed or 0,
-        max_new_tokens=task.solo_tokens[cell.team] if solo else task.plan.max_new_tokens,
+        max_new_tokens=task.most_tokens(arm, cell.team),
         sharing="shared" if cell.arm == SHARED else "separate",
         budget=1,
+        arm=arm,
     )
     players = TeamSettings(
         experiment.models,
@@ -274,7 +316,7 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         experiment.remote,
         experiment.dtype,
     ).load([profile["name"] for profile in team["profiles"]])
-    keywords = task.keywords(task.plan.test_split, team)
+    keywords = task.keywords(task.plan.test_split, team, arm)
     if cell.arm == MUTED:
         keywords["communication"] = "none"
     if cell.arm == ANONYMOUS:

@@ -6,10 +6,12 @@ A training makes one team; a cell plays one arm. Names are unique within a plan 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from baselines.bench.plan import (
     ANONYMOUS,
+    CONTROLS,
+    EQUAL_UPDATES,
     MUTED,
     RANDOM_ROUTER,
     SHARED,
@@ -40,7 +42,10 @@ class Training:
         seed: Seed of the training.
         sharing: "separate" or "shared" adapters.
         max_new_tokens: Longest turn in tokens.
-        needs: Name of the training whose generated tokens are the budget; empty: the plan gives it, or none.
+        needs: Name of the training whose generated tokens are the budget; empty: the plan gives it, or none. With
+            `equal_updates`: of that whose updates are done, and of that which goes on.
+        arm: Arm in `CONTROLS` whose one agent is trained; empty: a team, or the one agent of the task.
+        equal_updates: True to train for as many updates as the first training that it needs.
     """
 
     name: str
@@ -52,6 +57,8 @@ class Training:
     sharing: Sharing
     max_new_tokens: int
     needs: tuple[str, ...] = ()
+    arm: str = ""
+    equal_updates: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,11 +131,12 @@ def _units_of_task(plan: BenchPlan, task: BenchTask) -> Iterator[Unit]:
         for team in task.teams:
             yield from _units_of_team(plan, task, team, seed)
             yield from _units_of_solo(plan, task, team, seed)
+            yield from _units_of_controls(plan, task, team, seed)
 
 
 def _units_of_team(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
     arms = [arm for arm in plan.arms if arm in TRAINED_ARMS and (arm != RANDOM_ROUTER or task.is_routed(team))]
-    counted = {SOLO, VOTE} & set(plan.arms) and not task.plan.training_tokens  # the solo's budget is the team's count
+    counted = {SOLO, VOTE, *CONTROLS} & set(plan.arms) and not task.plan.training_tokens  # the team's count is a budget
     for algorithm in plan.algorithms:
         # Where no arm plays the team it is trained all the same, if the one agent's budget is its count of tokens.
         if arms or (counted and algorithm == plan.algorithms[0]):
@@ -164,6 +172,29 @@ def _units_of_solo(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> It
             name = _cell_name(task.name, team, VOTE, algorithm, seed)
             matched = (_cell_name(task.name, team, TEAM, plan.algorithms[0], seed), solo.name)
             yield Cell(name, task.name, team, VOTE, algorithm, seed, training.name, matched)
+
+
+def _units_of_controls(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
+    """Yield the one agents that the world brings, at the team's tokens and where it is wanted at its updates too."""
+    for algorithm in plan.solo_algorithms:
+        matched = _team_training(task, team, plan.algorithms[0], seed, "separate").name
+        for arm in CONTROLS:
+            if not plan.plays(arm, seed):
+                continue
+            name = f"{task.name}--{arm.replace('@', '-at-')}-of-{team}--{algorithm}--seed-{seed}"
+            needs = () if task.plan.training_tokens else (matched,)
+            tokens = task.most_tokens(arm, team)
+            training = Training(name, task.name, team, True, algorithm, seed, "separate", tokens, needs, arm)
+            yield training
+            yield Cell(
+                _cell_name(task.name, team, arm, algorithm, seed), task.name, team, arm, algorithm, seed, training.name
+            )
+            longer = f"{arm}@updates"
+            if longer in EQUAL_UPDATES and plan.plays(longer, seed):
+                more = replace(training, name=f"{name}--updates", needs=(matched, name), equal_updates=True)
+                yield more
+                cell = _cell_name(task.name, team, longer, algorithm, seed)
+                yield Cell(cell, task.name, team, longer, algorithm, seed, more.name)
 
 
 def _team_training(task: BenchTask, team: str, algorithm: str, seed: int, sharing: Sharing) -> Training:

@@ -141,7 +141,7 @@ def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
             run_on_ray(bench, RolloutSettings(arguments.ray, arguments.jobs, **of_each))
         else:
             run_bench(bench, arguments.jobs)
-    say(save_tables([arguments.out], arguments.out))
+    say(save_tables([arguments.out], arguments.out, plan.reference))
     for line in failures(bench):
         say(f"failed: {line}", error=True)
     return 1 if bench.failed else 0

@@ -26,6 +26,7 @@ from marft_common.atomic_files import replacing
 CELL_SCHEMA = "marft.bench.cell/1"
 RECORDS_SCHEMA = "marft.bench.records/1"
 TEAM, REFERENCE = "team", "solo@tokens"
+WHOLE = "solo@whole"  # the one arm with a window of its own
 START, END = "<!-- tables of marft bench: start -->", "<!-- tables of marft bench: end -->"
 TERMINAL_WIDTH = 200  # characters, where the output is not a terminal
 Scores = npt.NDArray[np.float64]
@@ -50,6 +51,8 @@ class ArmRow:
         p_value: Of the difference, adjusted over the rows of the table.
         detectable: Minimum detectable effect of the difference at 80 % power.
         training_tokens: Generated tokens of a training.
+        updates: Updates of a training.
+        episodes: Episodes of a training.
         output_tokens: Generated tokens per answer.
         ideal_cache_tokens: Tokens per answer that an ideal KV cache computes.
         critical_path_tokens: Output tokens per answer that must follow each other.
@@ -70,6 +73,8 @@ class ArmRow:
     p_value: float | None
     detectable: float | None
     training_tokens: float | None
+    updates: float | None
+    episodes: float | None
     output_tokens: float
     ideal_cache_tokens: float | None
     critical_path_tokens: float | None
@@ -214,6 +219,16 @@ def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
                 f"task {task!r}: cells differ in {name} ({', '.join(found_values)}); wanted one {name} for all arms of "
                 "a table"
             )
+    windows = {
+        record["rules"].get("context_window", 0): record["cell"]
+        for record in played
+        if not record["arm"].startswith(WHOLE)
+    }
+    if len(windows) > 1:
+        told = ", ".join(f"{cell} {tokens or 'none'}" for tokens, cell in windows.items())
+        raise RecordsError(
+            f"task {task!r}: cells differ in context_window ({told}); wanted one for all arms but {WHOLE}"
+        )
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in sorted(played, key=lambda record: record["training_seed"] or 0):
         groups[record["arm"], record["team"], record["algorithm"]].append(record)
@@ -282,6 +297,8 @@ def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequen
         p_value=None if difference is None else difference.p_value,
         detectable=None if difference is None else difference.detectable,
         training_tokens=_mean(column("training_tokens")),
+        updates=_mean([record.get("training_updates") for record in records]),  # older records do not say
+        episodes=_mean([record.get("training_episodes") for record in records]),
         output_tokens=float(np.mean(column("output_tokens_per_answer"))),
         ideal_cache_tokens=_per_answer([each["team"]["ideal_cache_tokens"] for each in evaluation], column("answers")),
         critical_path_tokens=_per_answer([each["critical_path_tokens"] for each in evaluation], column("answers")),
@@ -356,7 +373,9 @@ def _rules(records: Sequence[Record]) -> dict[str, Any]:
         return {}
     first = records[0]
     shared = {name: first["rules"][name] for name in ("env", "data", "model", "horizon", "feedback", "temperature")}
+    windows = [record["rules"].get("context_window", 0) for record in records if not record["arm"].startswith(WHOLE)]
     return shared | {
+        "context_window": windows[0] if windows else 0,
         "dtype": first["rules"].get("dtype", "auto"),
         "scenarios": first["scenarios"]["count"],
         "checksum": first["scenarios"]["checksum"],
@@ -376,6 +395,8 @@ COLUMNS = (
     "Holm p",
     "MDE",
     "training tokens",
+    "updates",
+    "episodes",
     "output tokens",
     "ideal-cache tokens",
     "critical path",
@@ -385,7 +406,16 @@ COLUMNS = (
 )
 
 
-IN_FILES_ONLY = ("seeds", "MDE", "ideal-cache tokens")  # columns for which a terminal has no room
+IN_FILES_ONLY = ("seeds", "MDE", "episodes", "ideal-cache tokens")  # columns for which a terminal has no room
+
+
+NEWER = ("updates", "episodes")  # columns that are left out where no record of a table has them
+
+
+def columns_of(table: TaskTable) -> list[str]:
+    """Return the columns of a table in files."""
+    unknown = {name for name in NEWER if all(getattr(row, name) is None for row in table.rows)}
+    return [name for name in COLUMNS if name not in unknown]
 
 
 def cells_of_row(row: ArmRow) -> list[str]:
@@ -400,6 +430,8 @@ def cells_of_row(row: ArmRow) -> list[str]:
         "-" if row.p_value is None else "<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
         _number(row.detectable, ".3f"),
         _number(row.training_tokens, ",.0f"),
+        _number(row.updates, ",.1f"),
+        _number(row.episodes, ",.0f"),
         f"{row.output_tokens:.1f}",
         _number(row.ideal_cache_tokens, ".1f"),
         _number(row.critical_path_tokens, ".1f"),
@@ -426,10 +458,12 @@ def notes_of(table: TaskTable) -> list[str]:
     if rules:
         checksum = rules["checksum"].removeprefix("sha256:")[:12]
         model = rules["model"] + ("" if rules["dtype"] == "auto" else f" in {rules['dtype']}")
+        window = rules["context_window"]
+        held = f" Prompts and actions of at most {window} tokens, but of {WHOLE}." if window else ""
         said.append(
             f"All arms: {rules['scenarios']} test problems (list {checksum}), {rules['horizon']} "
             f"round{'s' * (rules['horizon'] != 1)}, feedback {rules['feedback']}, {rules['evaluation_seeds']} sampling "
-            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {model}."
+            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {model}.{held}"
         )
     said.append(f"Difference: to {table.reference} of the same team, paired over training seeds and problems.")
     said += [
@@ -478,8 +512,11 @@ def markdown(tables: Sequence[TaskTable]) -> str:
     parts = [overview(tables)] if len(tables) > 1 else []
     for table in tables:
         lines = [f"### {table.task}", "", "```bash", *table.commands, "```", ""]
-        lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}"]
-        lines += [f"| {' | '.join(cells_of_row(row))} |" for row in table.rows]
+        columns = columns_of(table)
+        lines += [f"| {' | '.join(columns)} |", f"|{'---|' * 3}{'---:|' * (len(columns) - 3)}"]
+        for row in table.rows:
+            cells = dict(zip(COLUMNS, cells_of_row(row), strict=True))
+            lines.append(f"| {' | '.join(cells[name] for name in columns)} |")
         lines += ["", *(f"{line}\n" for line in notes_of(table))]
         lines.append(f"Commit {', '.join(commit or 'unknown' for commit in table.commits)}.")
         parts.append("\n".join(lines))
@@ -491,10 +528,11 @@ def terminal(tables: Sequence[TaskTable]) -> str:
     console = visible_console.console(width=TERMINAL_WIDTH, colours=False)
     with console.capture() as captured:
         for table in tables:
-            shown = TerminalTable(*(name for name in COLUMNS if name not in IN_FILES_ONLY), title=table.task)
+            columns = [name for name in columns_of(table) if name not in IN_FILES_ONLY]
+            shown = TerminalTable(*columns, title=table.task)
             for row in table.rows:
                 cells = dict(zip(COLUMNS, cells_of_row(row), strict=True))
-                shown.add_row(*(text for name, text in cells.items() if name not in IN_FILES_ONLY))
+                shown.add_row(*(cells[name] for name in columns))
             console.print(shown)
             for line in notes_of(table):
                 console.print(line)

@@ -14,6 +14,7 @@ from marft_envs.dependency.kinds import register_kind
 from marft_envs.game.task import Tasks
 from marft_envs.registration.task_environment import register_task
 from marft_envs.tasks.math import KINDS, MathTasks
+from marft_envs.tasks.shards import PARTS, ShardTasks, shard_teams
 from marft_envs.teams.team import FEW_TEAMS, PRESETS
 
 # Rules of codeforces by version, and the reason for the newer version.
@@ -74,6 +75,33 @@ def register_builtin() -> None:
         force=True,
         horizon=20,
         context_rounds=1,
+    )
+    for parts in PARTS:
+        for chained in (False, True):
+            _register_shards(parts, chained)
+
+
+def _register_shards(parts: int, chained: bool) -> None:
+    """Register the team of readers of a document in parts, and the one agents that are its controls."""
+    team, solo, notes, whole = made = shard_teams(parts, chained=chained)
+    register_task(
+        "shards",
+        _load_shards,
+        teams=made,
+        keywords=("parts", "lines", "chained", "notes", "view"),
+        description="lines of a document in parts, one for each reader; the answer needs a line of every part",
+        solo=made[whole],
+        controls={"solo@window": solo, "solo@notes": notes, "solo@whole": whole},
+        of_team={
+            team: {"horizon": 1},
+            solo: {"horizon": parts + 1, "notes": "last"},
+            notes: {"horizon": parts + 1, "notes": "all"},
+            whole: {"horizon": 1, "view": "whole"},
+        },
+        force=True,
+        context_rounds=1,
+        parts=parts,
+        chained=chained,
     )
 
 
@@ -141,3 +169,17 @@ def _load_recall(data: Any, split: str, *, size: Any = "small", memory: Any = "a
     from marft_envs.tasks.recall import RecallTasks
 
     return RecallTasks.load(data, split, size=size, memory=memory)
+
+
+def _load_shards(
+    data: Any,
+    split: str,
+    *,
+    parts: int = 2,
+    lines: int = 4,
+    chained: bool = False,
+    notes: str = "last",
+    view: str = "part",
+) -> Tasks:
+    """Draw the documents and questions."""
+    return ShardTasks.load(data, split, parts=parts, lines=lines, chained=chained, notes=notes, view=view)

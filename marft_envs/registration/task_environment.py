@@ -34,6 +34,7 @@ class TaskEnvironment:
         own: Further keywords of the factory that the user may give.
         rules: Keywords of the factory that the version decides, and not the user.
         solo: Name of the preset, or the team, of one agent that plays the same tasks; for comparisons with the team.
+        controls: Ids of environments in which one agent plays the same tasks otherwise, by arm of `marft bench`.
     """
 
     id: str
@@ -44,6 +45,7 @@ class TaskEnvironment:
     own: frozenset[str] = field(default=frozenset(), repr=False)
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)
     solo: Team | str = field(default="solo", repr=False)
+    controls: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __call__(
         self, *, data: Any = "embedded", split: str = "train", team: Any = None, grader: Any = None, **kwargs: Any
@@ -189,6 +191,8 @@ def register_task(
     keywords: Iterable[str] = (),
     rules: Mapping[str, Any] | None = None,
     solo: Team | str = "solo",
+    controls: Mapping[str, str] | None = None,
+    of_team: Mapping[str, Mapping[str, Any]] | None = None,
     force: bool = False,
     **kwargs: Any,
 ) -> list[EnvSpec]:
@@ -209,6 +213,10 @@ def register_task(
         keywords: Further keywords of the factory, which become keywords of `make`.
         rules: Keywords of the factory that this version decides; `make` does not take them.
         solo: Preset or team of one agent that plays the same tasks; `marft bench` compares teams with it.
+        controls: Teams of one agent, among `teams`, that play the same tasks otherwise, by arm of `marft bench`:
+            "solo@window", "solo@notes" or "solo@whole".
+        of_team: Defaults of the game, and keywords of the factory, of single teams, such as
+            `{"solo": {"horizon": 3}}`; they take precedence over those of all teams.
         force: True to replace environments with these ids.
         **kwargs: Defaults of the game: horizon, feedback, ...
 
@@ -216,8 +224,8 @@ def register_task(
         The registered specs.
 
     Raises:
-        ValueError: An id is of another form or taken, a team is no preset of this language and family, or a keyword is
-            one of the game or of the rules; then nothing is registered.
+        ValueError: An id is of another form or taken, a team is no preset of this language and family, a control or
+            default is of no team, or a keyword is one of the game or of the rules; then nothing is registered.
     """
     if not callable(factory):
         factory = FixedTasks(name, factory if isinstance(factory, Mapping) else {"train": factory})
@@ -237,9 +245,14 @@ def register_task(
     ids = {team: f"{namespace}/{name}_{team}-v{version}" for team in chosen}
     for id in ids.values():
         check_id(id, force)
+    for what, named_teams in (("controls", (controls or {}).values()), ("of_team", of_team or ())):
+        if unknown := [team for team in named_teams if team not in ids]:
+            raise ValueError(f"task {name!r}: {what}: found no team {unknown[0]!r}, wanted one of {', '.join(ids)}")
+    by_arm = {arm: ids[team] for arm, team in (controls or {}).items()}
     specs = []
     for team, playing in chosen.items():
-        environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {}, solo)
+        environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {}, solo, by_arm)
         told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
-        specs.append(register(ids[team], environment, kwargs=kwargs, task=name, team=team, force=force, **told))
+        defaults = {**kwargs, **(of_team or {}).get(team, {})}
+        specs.append(register(ids[team], environment, kwargs=defaults, task=name, team=team, force=force, **told))
     return specs
