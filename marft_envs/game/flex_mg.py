@@ -34,7 +34,7 @@ from marft_envs.dependency import Dependency, DependencyError, Roster, as_depend
 from marft_envs.game.arguments import check_tasks, longest_conversation, one_of, positive
 from marft_envs.game.episode import Episode
 from marft_envs.game.infos import Infos
-from marft_envs.game.observation import Views, Window
+from marft_envs.game.observation import OWN_ACTIONS, Views, Window
 from marft_envs.game.readable_game import ReadableGame
 from marft_envs.game.rewards import RewardFunction, TeamReward, as_reward
 from marft_envs.game.state import GameState, RoundHistory
@@ -76,6 +76,8 @@ class FlexMG(ReadableGame):
             with "default" and "i->j".
         max_action_chars: Most characters of an action; longer actions are cut.
         context_rounds: Most recent rounds that observations show beside the problem; None shows all.
+        own_actions: Actions of an agent in earlier rounds than these that it still sees, without the texts that they
+            answer: "window" (none), "last" or "all".
         compaction: Agent whose action replaces all rounds before its own, for itself and for those that see it. The
             dependency decides when it acts, e.g. `by_state` with `transcript`.
         render_mode: None, "human" (print) or "ansi" (return the transcript).
@@ -126,6 +128,7 @@ class FlexMG(ReadableGame):
         communication: str | Mapping[str, str] = "full",
         max_action_chars: int = 16384,
         context_rounds: int | None = None,
+        own_actions: str = "window",
         compaction: str | None = None,
         render_mode: str | None = None,
         name: str = "marft/custom-v0",
@@ -148,7 +151,7 @@ class FlexMG(ReadableGame):
         if compaction is not None:
             one_of(compaction, self.team.roster.agents, "compaction")
         shown = None if context_rounds is None else positive(context_rounds, "context_rounds")
-        self.window = Window(shown, compaction or "")
+        self.window = Window(shown, compaction or "", one_of(own_actions, OWN_ACTIONS, "own_actions"))
         self._views = Views(self.team.profiles, self.communication, self.window)
         self._infos = Infos(self.possible_agents, self.window, self.reward)
         room = longest_conversation(len(self.possible_agents), self.horizon, self.max_action_chars)
@@ -178,6 +181,8 @@ class FlexMG(ReadableGame):
         # Left out where they are not used: so are they in records made before they existed.
         if self.window.rounds is not None:
             settings["context_rounds"] = self.window.rounds
+        if self.window.own != "window":
+            settings["own_actions"] = self.window.own
         if self.window.compaction:
             settings["compaction"] = self.window.compaction
         return settings

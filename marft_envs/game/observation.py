@@ -21,6 +21,9 @@ from marft_envs.teams.profile import Profile
 View = tuple[TextObservation, tuple[tuple[int, str], ...]]
 
 
+OWN_ACTIONS = ("window", "last", "all")
+
+
 class Window(NamedTuple):
     """Rounds that observations show; of the others only the problem, which opened the game, stays.
 
@@ -28,10 +31,13 @@ class Window(NamedTuple):
         rounds: Number of the most recent rounds, the running one included; None shows all.
         compaction: Agent whose action replaces all rounds before its own, for itself and for those that see it; empty
             if there is none.
+        own: Actions of an agent in rounds that it is not shown, which it sees all the same: "window" none, "last" its
+            last one, "all" every one. They stand behind the problem, without the texts that they answer.
     """
 
     rounds: int | None = None
     compaction: str = ""
+    own: str = OWN_ACTIONS[0]
 
     def first(self, viewer: str, rounds: Sequence[RoundHistory]) -> int:
         """Return the first round that an agent is shown."""
@@ -45,6 +51,18 @@ class Window(NamedTuple):
                 ):
                     return number
         return first
+
+    def earlier(self, viewer: str, rounds: Sequence[RoundHistory]) -> list[Turn]:
+        """Return the own actions that an agent is shown of rounds before the first one that it is shown.
+
+        Args:
+            viewer: The observing agent.
+            rounds: The rounds before that one.
+        """
+        if self.own == "window":
+            return []
+        said = [turn for played in rounds for turn in played.turns if turn.agent == viewer]
+        return said[-1:] if self.own == "last" else said
 
 
 ALL_ROUNDS = Window()
@@ -93,6 +111,7 @@ def view(
     fixed = len(messages) + bool(problem.content) + (first == 0 and viewer in rounds[0].private)
     if first > 0 and problem.content:
         messages.append(problem)
+    messages += [Message("assistant", turn.action, viewer) for turn in window.earlier(viewer, rounds[:first])]
     running = len(rounds) - 1
     for number in range(first, len(rounds)):
         played = rounds[number]

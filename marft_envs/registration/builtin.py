@@ -181,5 +181,15 @@ def _load_shards(
     notes: str = "last",
     view: str = "part",
 ) -> Tasks:
-    """Draw the documents and questions."""
+    """Draw the documents and questions.
+
+    Args:
+        data: As for every environment.
+        split: "train", "test" or "bench".
+        parts: Parts of a document: 2, 4 or 8; as many as the team has readers.
+        lines: Lines of a part, at least 2.
+        chained: True: a part names a line of the next part, so that they must be read one after another.
+        notes: Of one agent that reads the parts in turns: "last" shows it its last note, "all" every note.
+        view: Of one agent: "part" shows it the parts in turns, "whole" all at once.
+    """
     return ShardTasks.load(data, split, parts=parts, lines=lines, chained=chained, notes=notes, view=view)

@@ -35,6 +35,8 @@ class TaskEnvironment:
         rules: Keywords of the factory that the version decides, and not the user.
         solo: Name of the preset, or the team, of one agent that plays the same tasks; for comparisons with the team.
         controls: Ids of environments in which one agent plays the same tasks otherwise, by arm of `marft bench`.
+        defaults: Keywords of the factory that hold unless the user gives others, or a set of tasks that is made
+            already.
     """
 
     id: str
@@ -46,6 +48,7 @@ class TaskEnvironment:
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)
     solo: Team | str = field(default="solo", repr=False)
     controls: Mapping[str, str] = field(default_factory=dict, repr=False)
+    defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(
         self, *, data: Any = "embedded", split: str = "train", team: Any = None, grader: Any = None, **kwargs: Any
@@ -72,7 +75,7 @@ class TaskEnvironment:
             self._check_given(data, own)
             tasks = data
         else:
-            tasks = self.factory(data=data, split=split, **own, **self.rules)
+            tasks = self.factory(data=data, split=split, **{**self.defaults, **own}, **self.rules)
         playing = self.read_team(self.team if team is None else team)
         if isinstance(tasks, TeamBound):
             dependency = kwargs.get("dependency")
@@ -116,7 +119,7 @@ class TaskEnvironment:
             given = None if data == "embedded" else load_tasks(data, split)
             tasks: Tasks = RecordedTools(surface["connected"], Surface.from_dict(surface["tools"]), given, split)
         else:
-            tasks = self.factory(data=data, split=split, **own, **self.rules)
+            tasks = self.factory(data=data, split=split, **{**self.defaults, **own}, **self.rules)
         if isinstance(tasks, TeamBound):
             dependency = kwargs.get("dependency")
             tasks = tasks.for_team(team, None if dependency is None else as_dependency(dependency))
@@ -218,7 +221,7 @@ def register_task(
         of_team: Defaults of the game, and keywords of the factory, of single teams, such as
             `{"solo": {"horizon": 3}}`; they take precedence over those of all teams.
         force: True to replace environments with these ids.
-        **kwargs: Defaults of the game: horizon, feedback, ...
+        **kwargs: Defaults of the game, and keywords of the factory, of all teams: horizon, feedback, ...
 
     Returns:
         The registered specs.
@@ -251,8 +254,11 @@ def register_task(
     by_arm = {arm: ids[team] for arm, team in (controls or {}).items()}
     specs = []
     for team, playing in chosen.items():
-        environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {}, solo, by_arm)
-        told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
         defaults = {**kwargs, **(of_team or {}).get(team, {})}
+        of_tasks = {key: defaults.pop(key) for key in own & defaults.keys()}
+        environment = TaskEnvironment(
+            ids[team], factory, playing, language, family, own, rules or {}, solo, by_arm, of_tasks
+        )
+        told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
         specs.append(register(ids[team], environment, kwargs=defaults, task=name, team=team, force=force, **told))
     return specs

@@ -332,7 +332,7 @@ def told(part: str, question: str, notes: Sequence[str] = ()) -> str:
 
     Args:
         part: Lines to read; empty where only the answer is left.
-        question: The question.
+        question: Question about the whole document.
         notes: What the agent itself has written before.
     """
     written = "; ".join(note for note in notes if note)
@@ -366,8 +366,8 @@ def shard_teams(parts: int, *, chained: bool = False) -> dict[str, Team]:
             heard = ((ENVIRONMENT, told(one.parts[1], one.question)), (f"reader_{number - 1}", one.sought[0]))
             example.append((heard, one.sought[1]))
         else:
-            second, place = (other, 0) if chained else (one, 1)
-            example.append((told(second.parts[place], second.question), second.sought[place]))
+            more, place = (other, 0) if chained else (one, 1)
+            example.append((told(more.parts[place], more.question), more.sought[place]))
         readers.append(Profile(f"reader_{number}", rule, examples=tuple(example)))
     said_by_all = ((ENVIRONMENT, one.question), *((f"reader_{i}", line) for i, line in enumerate(one.sought)))
     writer = Profile("writer_0", "Answer the question.", answers=True, examples=((said_by_all, one.answer),))
@@ -376,7 +376,7 @@ def shard_teams(parts: int, *, chained: bool = False) -> dict[str, Team]:
     made = {f"{prefix}{parts}": Team(f"{prefix}{parts}", (*readers, writer), matrix)}
     named = "relay_" if chained else ""
     # the two first turns show one line each, so that they invite no guess of a line that is in a later part
-    first = [(told(task.parts[0], task.question), task.sought[0]) for task in (other, one)]
+    first = [(told(each.parts[0], each.question), each.sought[0]) for each in (other, one)]
     for mode in ("solo", "notes"):
         kept = list(one.sought)
         second = kept[1] if mode == "notes" else " ".join(kept[:2])
@@ -388,7 +388,7 @@ def shard_teams(parts: int, *, chained: bool = False) -> dict[str, Team]:
         )
         prompt = f"{rule} Keep your notes. At the end answer the question."
         made[f"{named}{mode}{parts}"] = _one(f"{named}{mode}{parts}", prompt, examples)
-    whole = tuple((task.prompt, task.answer if chained else " ".join(task.sought)) for task in (other, one))
+    whole = tuple((each.prompt, each.answer if chained else " ".join(each.sought)) for each in (other, one))
     made[f"{named}whole{parts}"] = _one(f"{named}whole{parts}", "Copy the lines of the names.", whole)
     return made
 

@@ -60,15 +60,18 @@ def _check_markers(game: FlexMG, planted: Sequence[tuple[int, str]], whole: bool
         for number, author in planted:  # of a compaction that it sees on, an agent is shown no round before
             if author == game.window.compaction and (author == viewer or allows(number, author)):
                 first = max(first, number)
+        earlier = [number for number, author in planted if author == viewer and number < first]
+        kept = {"window": [], "last": earlier[-1:], "all": earlier}[game.window.own]
         for number, author in planted:
             shown = number >= first
             allowed = shown and allows(number, author)
             found = _marker(number, author) in text
             said = f"what {author} said in round {number}"
-            own = shown and author == viewer
+            own = author == viewer  # it may read its own words at any time, such as notes that a session shows again
             require(found <= (allowed or own), f"{viewer} sees {said}, which D does not allow")
-            if whole or author == viewer:
-                require(found or not (allowed or own), f"{viewer} does not see {said}, which D allows")
+            wanted = allowed or (own and (shown or number in kept))
+            if whole or own:
+                require(found or not wanted, f"{viewer} does not see {said}, which D allows")
 
 
 def words_that_reach_nobody(make: Make, cycles: int) -> str:

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from baselines.bench.plan import ARMS, PlanError, plan_of, read_plan
+import marft_envs
+from baselines.bench.longest_prompts import check_prompts
+from baselines.bench.plan import ARMS, CONTROLS, EQUAL_UPDATES, PlanError, plan_of, read_plan
 from baselines.bench.run import open_folder
 from baselines.bench.units import Cell, Training, cells_of, units_of
 from baselines.cli.bench import PLANS, bundled_plans
+from marft_agents.models.chat_template import encode
+from marft_agents.models.context_window import ContextOverflowError
+from marft_agents.models.pretrained import load_tokenizer
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs import register_task
 from marft_envs.game.task import Outcome, Task, TaskList
@@ -27,6 +32,17 @@ TASK = {
     "training_tokens": 8,
     "settings": {"groups": 1, "group_size": 2},
 }
+SHARDS = {
+    "name": "shards",
+    "env": "marft/shards_readers2-v0",
+    "model": "tiny",
+    "problems": 4,
+    "max_new_tokens": 3,
+    "context_window": 2000,
+    "training_tokens": 8,
+    "settings": {"groups": 1, "group_size": 2},
+}
+WITH_CONTROLS = ["team", "shared", *CONTROLS, "solo@window@updates"]
 RESULTS = Path(__file__).parents[3] / "docs" / "benchmarks" / "results"
 
 
@@ -77,7 +93,8 @@ def test_every_arm_becomes_cells_after_what_they_need():
         assert set(unit.needs) <= seen
         seen.add(name)
     arms = [unit.arm for unit in units.values() if isinstance(unit, Cell)]
-    assert {arm: arms.count(arm) for arm in ARMS} == dict.fromkeys(ARMS, 2) | {"untrained": 1, "random_router": 0}
+    left_out = dict.fromkeys(("random_router", *CONTROLS, *EQUAL_UPDATES), 0)  # not every world has them
+    assert {arm: arms.count(arm) for arm in ARMS} == dict.fromkeys(ARMS, 2) | {"untrained": 1} | left_out
     trainings = [unit for unit in units.values() if isinstance(unit, Training)]
     assert [(t.solo, t.sharing, t.seed, t.max_new_tokens) for t in trainings] == [
         (False, "separate", 0, 3),
@@ -155,10 +172,89 @@ def test_the_checksum_is_of_what_is_run():
     assert json.loads(json.dumps(first.to_dict()))["tasks"][0]["teams"]["laptop_duo"]["profiles"]
 
 
+def shards(task=None, arms=WITH_CONTROLS, **top):
+    return plan_of({"name": "tiny", "arms": arms, "tasks": [{**SHARDS, **(task or {})}], **top})
+
+
+def test_one_agents_of_a_world_have_their_own_rounds_and_the_teams_window_and_turns():
+    found = shards(training_seeds=[0, 1], arm_seeds={"solo@whole": [1]})
+    [task] = found.tasks
+    rounds = {arm: (control.env, control.horizon) for arm, control in task.controls.items()}
+    assert rounds == {
+        "solo@window": ("marft/shards_solo2-v0", 3),
+        "solo@notes": ("marft/shards_notes2-v0", 3),
+        "solo@whole": ("marft/shards_whole2-v0", 1),
+    }
+    assert task.horizon == 1
+    assert {arm: task.most_tokens(arm, "readers2") for arm in ("team", *CONTROLS)} == {
+        "team": 3,
+        "solo@window": 3,
+        "solo@notes": 3,
+        "solo@whole": 9,  # the tokens of all turns of the team
+    }
+    assert [task.window(arm) for arm in ("team", *CONTROLS)] == [2000, 2000, 2000, 0]
+    kept = task.experiment(task.controls["solo@notes"].team, "marft-a", 0, max_new_tokens=3, arm="solo@notes")
+    assert (kept.context.context_window, kept.context.overflow) == (2000, "error")
+    assert (kept.env, kept.keywords["horizon"]) == ("marft/shards_notes2-v0", 3)
+    assert found.reference == "solo@window"
+    assert plan().reference == "solo@tokens"
+    seeds = {arm: [cell.seed for cell in cells_of(found) if cell.arm == arm] for arm in WITH_CONTROLS}
+    assert seeds == {arm: [0, 1] for arm in WITH_CONTROLS} | {"solo@whole": [1]}
+
+
+def test_a_training_of_equal_updates_goes_on_from_that_of_equal_tokens_and_counts_the_teams():
+    units = units_of(shards())
+    more = next(unit for unit in units.values() if isinstance(unit, Training) and unit.equal_updates)
+    team, equal_tokens = (units[name] for name in more.needs)
+    assert (team.solo, equal_tokens.arm, more.arm) == (False, "solo@window", "solo@window")
+    without = units_of(shards({"training_tokens": 0}, arms=["team", "solo@notes"]))
+    waits = next(unit for unit in without.values() if isinstance(unit, Training) and unit.arm)
+    assert [without[name].solo for name in waits.needs] == [False]
+
+
+def test_a_plan_without_such_arms_has_no_trace_of_them():
+    told = plan().to_dict()
+    assert "arm_seeds" not in told
+    assert not {"controls"} & told["tasks"][0].keys()
+    assert "context_window" not in told["tasks"][0]["plan"]
+
+
 @pytest.mark.parametrize(
     ("task", "top", "told"),
     [
-        ({}, {"arms": ["team", "solo"]}, "unknown arm 'solo'; did you mean 'solo@tokens'?"),
+        ({"env": "marft/gsm8k_duo-v0", "data": "embedded:stories"}, {}, "solo@window: marft/gsm8k_duo-v0 has no such"),
+        ({"context_window": 0}, {}, "solo@window: context_window is missing"),
+        ({"context_window": 30}, {}, "wanted at most 27 (context_window = 30 less max_new_tokens = 3)"),
+        ({"settings": {"context_window": 9}}, {}, "context_window is a key of the task, and is the same for all arms"),
+        ({}, {"arms": ["team", "solo@window@updates"]}, "goes on from solo@window to the updates of team"),
+        ({}, {"arm_seeds": {"solo@whole": [7]}}, "arm_seeds: solo@whole: found [7], wanted some of [0]"),
+        ({}, {"arm_seeds": {"vote@tokens": [0]}}, "found 'vote@tokens', wanted one of the arms"),
+        ({}, {"arm_seeds": {"team": [0]}}, "arm_seeds: team is needed for every seed"),
+        ({"keywords": {"parts": 4}}, {}, "readers for 4 parts"),
+    ],
+)
+def test_controls_that_cannot_be_held_to_one_window_are_refused(task, top, told):
+    with pytest.raises(PlanError) as refused:
+        shards(task, **top)
+    assert told in str(refused.value)
+
+
+def test_a_prompt_of_a_later_round_that_leaves_the_window_is_refused():
+    task = shards().tasks[0]
+    experiment = task.experiment(task.controls["solo@notes"].team, "marft-a", 0, max_new_tokens=3, arm="solo@notes")
+    env = marft_envs.make(experiment.env, **experiment.keywords)
+    env.reset(seed=0, options={"index": 0})
+    first = len(encode(load_tokenizer("tiny"), env.observe("solo_0")).ids) + 3
+    check_prompts(experiment, env, [{"index": 0}])
+    held = dataclasses.replace(experiment, context=dataclasses.replace(experiment.context, context_window=first))
+    with pytest.raises(ContextOverflowError, match=rf"context_window = {first}: a prompt of solo_0 has \d+ tokens"):
+        check_prompts(held, env, [{"index": 0}])
+
+
+@pytest.mark.parametrize(
+    ("task", "top", "told"),
+    [
+        ({}, {"arms": ["team", "solo"]}, "unknown arm 'solo'; did you mean 'solo@whole'?"),
         ({}, {"algorithms": ["marft-b"]}, "unknown algorithm 'marft-b'"),
         ({}, {"solo_algorithms": ["ppo"]}, "unknown algorithm 'ppo'"),
         ({"teams": ["nonet"]}, {}, "found 'nonet', wanted a Team"),

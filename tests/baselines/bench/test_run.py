@@ -215,3 +215,36 @@ def test_ctrl_c_names_the_command_that_goes_on(tmp_path, monkeypatch, capsys):
     )
     assert f"stopped; go on with: {command}\n" in capsys.readouterr().err
     assert main(shlex.split(command)[1:]) == 0
+
+
+SHARDS = """
+name = "tiny"
+arms = ["team", "solo@window", "solo@window@updates", "solo@whole"]
+[[tasks]]
+name = "shards"
+env = "marft/shards_readers2-v0"
+model = "tiny"
+test_split = "bench"
+problems = 3
+keywords = { lines = 2 }
+max_new_tokens = 3
+context_window = 2000
+training_tokens = 40
+settings = { groups = 1, group_size = 2 }
+"""
+
+
+@pytest.mark.long
+def test_one_agents_of_a_world_are_trained_for_the_teams_tokens_and_for_its_updates(tmp_path, capsys):
+    (tmp_path / "plan.toml").write_text(SHARDS)
+    assert main(["bench", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "out")]) == 0
+    team, window, updates, whole = (
+        cell(tmp_path, f"{arm}--marft") for arm in ("team", "solo@window", "solo@window@updates", "solo@whole")
+    )
+    assert min(each["training_tokens"] for each in (team, window, whole)) >= 40
+    assert updates["training_updates"] == team["training_updates"]
+    assert team["training_episodes"] == 2 * team["training_updates"]
+    assert len({each["scenarios"]["checksum"] for each in (team, window, updates, whole)}) == 1
+    assert [each["rules"]["context_window"] for each in (team, window, whole)] == [2000, 2000, 0]
+    assert [each["rules"]["max_new_tokens"] for each in (team, window, whole)] == [3, 3, 9]
+    assert "Difference: to solo@window of the same team" in capsys.readouterr().out

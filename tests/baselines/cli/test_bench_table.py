@@ -139,6 +139,23 @@ def test_above_several_tables_stands_an_overview_with_the_worst_task_first():
     assert markdown(tables_of(easy)).startswith("### easy")
 
 
+def test_updates_and_episodes_stand_beside_tokens_where_records_tell_them():
+    told = {"training_updates": 4, "training_episodes": 256}
+    [older], [newer] = tables_of(hand()), tables_of([{**each, **told} for each in hand()])
+    assert "| updates | episodes |" in markdown([newer])
+    assert "| 4.0 | 256 |" in markdown([newer])
+    assert "updates" not in markdown([older])
+
+
+def test_arms_of_other_windows_are_refused_but_for_the_one_that_sees_everything():
+    rules = record("team", 0, SOLO[0])["rules"]
+    cells = [record("team", 0, TEAM[0], rules={**rules, "context_window": 288})]
+    whole = record("solo@whole", 0, SOLO[0], rules={**rules, "context_window": 0})
+    assert "at most 288 tokens, but of solo@whole" in markdown(tables_of([*cells, whole]))
+    with pytest.raises(RecordsError, match=r"cells differ in context_window \(.* 288, .* none\)"):
+        tables_of([*cells, record("solo@window", 0, SOLO[0])])
+
+
 def test_another_reference_can_be_chosen():
     [table] = tables_of(hand(), "team")
     assert [row.difference is None for row in table.rows] == [False, True]

@@ -152,11 +152,28 @@ def test_a_window_shows_the_latest_rounds_and_the_problem():
     assert replay(toy_game("a_0", "b_0", **KEYWORDS), game.episode()) == []
 
 
+@pytest.mark.parametrize(("own", "kept"), [("window", []), ("last", [1]), ("all", [0, 1])])
+def test_a_window_may_keep_own_actions_without_the_texts_that_they_answer(own, kept):
+    make = partial(toy_game, "a_0", "b_0", **KEYWORDS | {"context_rounds": 1, "own_actions": own})
+    game = make()
+    game.reset(seed=0)
+    for agent in play(game, lambda agent: marker(agent, game.infos[agent]["round"])):
+        if game.infos[agent]["round"] == 2:
+            messages = game.observe(agent).messages
+            mine = [message["content"] for message in messages if message["role"] == "assistant"]
+            assert mine == [marker(agent, round) for round in kept]
+            assert sum("Round" in message["content"] for message in messages) == 1
+    assert game.settings.get("own_actions", "window") == own
+    assert replay(make(), game.episode()) == []
+    report = check_environment(make, cycles=5, thorough=False)
+    assert [str(check) for check in report.checks if check.passed is False] == []
+
+
 KEYWORDS = {"dependency": {"kind": "chain", "delayed": "all"}, "horizon": 4, "context_rounds": 2}
 
 
 def test_older_records_have_no_such_settings():
-    assert not {"context_rounds", "compaction"} & toy_game().settings.keys()
+    assert not {"context_rounds", "compaction", "own_actions"} & toy_game().settings.keys()
 
 
 def test_they_conform():
@@ -207,6 +224,7 @@ def test_a_schedule_may_go_by_phase():
     [
         ({"compaction": "writer_0"}, "compaction: found 'writer_0', wanted one of 'compactor_0'"),
         ({"context_rounds": 0}, "context_rounds: found 0, wanted at least 1"),
+        ({"own_actions": "first"}, "own_actions: found 'first', wanted one of 'window', 'last', 'all'"),
         ({"context_rounds": "two"}, "context_rounds: found 'two', wanted a whole number"),
     ],
 )

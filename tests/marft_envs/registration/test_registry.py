@@ -19,6 +19,8 @@ TEAMS = (*FIRST_TEAMS, "sextet", "dozen", "routed")
 MATH_IDS = [f"marft/{task}_{team}-v0" for task in ("math", "gsm8k", "aime", "cmath") for team in TEAMS]
 OTHERS = ("codeforces", 0, FIRST_TEAMS), ("codeforces", 1, TEAMS), ("tools", 0, TEAMS)
 OTHERS += (("recall", 0, ("solo", "duo", "trio", "quartet")),)
+SHARDS = ("readers", "solo", "notes", "whole", "relay", "relay_solo", "relay_notes", "relay_whole")
+OTHERS += (("shards", 0, tuple(f"{team}{parts}" for team in SHARDS for parts in (2, 4, 8))),)
 IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version, teams in OTHERS for team in teams)]
 
 
