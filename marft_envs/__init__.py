@@ -1,8 +1,8 @@
 """Environments of MARFT: text games of LLM teams (Flex-MG), for PettingZoo and Gymnasium.
 
 Importing this package registers `marft/{math,gsm8k,aime,cmath,codeforces,tools}_{solo,duo,...,dozen}-v0`
-with both libraries. Codeforces also has `-v1`, its newest. `recall` has the smaller teams, `shards` its own. The
-environments of installed plugins are registered, too.
+with both libraries. Codeforces also has `-v1`, its newest. `recall` has the smaller teams, `shards` and `profile`
+have their own. The environments of installed plugins are registered, too.
 The import loads neither torch nor a grader, a judge, tools or data. Public names load their module on first use.
 
     import marft_envs
@@ -19,7 +19,7 @@ The import loads neither torch nor a grader, a judge, tools or data. Public name
 | `dependency` | the dependency function D: its kinds, the plan of a round, drawings |
 | `communication` | forms: the part of an action that an edge of D carries |
 | `teams` | profiles, teams, the presets |
-| `tasks` | mathematics, programming, recall, shards, tools, worlds |
+| `tasks` | mathematics, programming, recall, shards, profile, tools, worlds |
 | `records` | replay of an episode, files, OpenTelemetry |
 | `registration` | registry, `make`, the environments of the suite, plugins |
 | `rollout` | many games side by side |

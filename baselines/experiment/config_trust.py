@@ -138,7 +138,7 @@ _CHOICES: Mapping[str, str] = {  # texts that choose among known names, and text
     "validation": "validate_on",
     "tracking": "track track_project",
     "keywords": "split dependency horizon reward feedback communication render_mode max_action_chars context_rounds "
-    "own_actions compaction memory size parts lines chained notes view listing limits languages grading level "
+    "own_actions compaction memory size parts lines chained notes view clues listing limits languages grading level "
     "instructions policy seed attack injection params show_actions seen_by agents client_sampling program_episodes "
     "program_seconds program_requests program_tokens program_open program_output",
     "keywords.reward": "*",

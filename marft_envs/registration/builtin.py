@@ -14,6 +14,7 @@ from marft_envs.dependency.kinds import register_kind
 from marft_envs.game.task import Tasks
 from marft_envs.registration.task_environment import register_task
 from marft_envs.tasks.math import KINDS, MathTasks
+from marft_envs.tasks.profile_clues import CLUES, ProfileTasks, profile_teams
 from marft_envs.tasks.shards import PARTS, ShardTasks, shard_teams
 from marft_envs.teams.team import FEW_TEAMS, PRESETS
 
@@ -79,6 +80,20 @@ def register_builtin() -> None:
     for parts in PARTS:
         for chained in (False, True):
             _register_shards(parts, chained)
+
+    for clues in CLUES:
+        _, whole = made = profile_teams(clues)
+        register_task(
+            "profile",
+            _load_profile,
+            teams=made,
+            keywords=("clues",),
+            description="private clues that together name a person, one for each agent",
+            solo=made[whole],
+            controls={"solo@whole": whole},
+            force=True,
+            clues=clues,
+        )
 
 
 def _register_shards(parts: int, chained: bool) -> None:
@@ -193,3 +208,14 @@ def _load_shards(
         view: Of one agent: "part" shows it the parts in turns, "whole" all at once.
     """
     return ShardTasks.load(data, split, parts=parts, lines=lines, chained=chained, notes=notes, view=view)
+
+
+def _load_profile(data: Any, split: str, *, clues: int = 2) -> Tasks:
+    """Draw the people and clues.
+
+    Args:
+        data: As for every environment.
+        split: "train", "test" or "bench".
+        clues: Clues of a problem: 2, 4 or 8; as many as the team has holders.
+    """
+    return ProfileTasks.load(data, split, clues=clues)

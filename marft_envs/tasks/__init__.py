@@ -1,1 +1,1 @@
-"""Kinds of tasks: mathematics, competitive programming, recall, shards, and tools in stateful worlds."""
+"""Kinds of tasks: mathematics, competitive programming, recall, shards, profile, and tools in stateful worlds."""

@@ -51,8 +51,16 @@ def test_a_page_says_what_a_user_must_know(name, made):
     env = names["env"]
     assert env.unwrapped.metadata["name"] in page
     prompts = [env.unwrapped.tasks[place].prompt for place in range(len(env.unwrapped.tasks))]
-    # the data of bfcl is not ours to print; of recall and shards a part is shown; of tau2 it is private
-    unshown = ("bfcl.md", "recall.md", "shards.md", "tau2_airline.md", "tau2_retail.md", "tau2_telecom.md")
+    # the data of bfcl is not ours to print; of drawn tasks a part is shown; of tau2 it is private
+    unshown = (
+        "bfcl.md",
+        "recall.md",
+        "shards.md",
+        "profile.md",
+        "tau2_airline.md",
+        "tau2_retail.md",
+        "tau2_telecom.md",
+    )
     assert any(prompt in page for prompt in prompts) == (name not in unshown)
 
 

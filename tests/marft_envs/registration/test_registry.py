@@ -21,6 +21,7 @@ OTHERS = ("codeforces", 0, FIRST_TEAMS), ("codeforces", 1, TEAMS), ("tools", 0, 
 OTHERS += (("recall", 0, ("solo", "duo", "trio", "quartet")),)
 SHARDS = ("readers", "solo", "notes", "whole", "relay", "relay_solo", "relay_notes", "relay_whole")
 OTHERS += (("shards", 0, tuple(f"{team}{parts}" for team in SHARDS for parts in (2, 4, 8))),)
+OTHERS += (("profile", 0, tuple(f"{team}{clues}" for team in ("holders", "whole") for clues in (2, 4, 8))),)
 IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version, teams in OTHERS for team in teams)]
 
 
