@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from typing import Any
 
 import envs_data
 import marft_envs
+from baselines.experiment.presets import PRESETS as SETTINGS_PRESETS
+from marft_agents.intervals import wilson
 from marft_envs import FlexMG
 from marft_envs.dependency import Routed, Schedule, drawing
 from marft_envs.environment_capabilities import dependency_game, listing_game
@@ -28,6 +31,7 @@ from marft_envs.teams.profile import ENVIRONMENT
 from marft_envs.teams.team import PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
+LADDER = FOLDER.parent / "benchmarks" / "ladder.json"  # record of `python -m benchmarks.ladder`
 FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings hold its rules
     "math": ("marft_envs.tasks.math",),
     "gsm8k": ("marft_envs.tasks.math",),
@@ -193,12 +197,52 @@ def _page(family: Family) -> str:
         "\n".join(_table(("team", "agents, layer by layer; those that answer are bold"), _teams(family))),
         f"*D* in the first round of {'the ' * (drawn in DRAWN)}{drawn}:",
         _fenced("mermaid", drawing.mermaid(family.games[drawn].dependency, family.games[drawn].team.roster)),
+        *_ladder(family.task),
         "## Arguments",
         "\n".join(_table(("keyword", "default", "meaning"), _arguments(family))),
         "## Version history",
         history,
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _ladder(task: str) -> Iterator[str]:
+    """Yield the section on the ladder of a task, if it has one: levels, and success of an untrained model."""
+    entry = envs_data.manifest().get(f"ladder/{task}")
+    if entry is None:
+        return
+    record = json.loads(LADDER.read_text(encoding="utf-8"))
+    kinds = [f"{team}/{sampling}" for team in ("solo", "duo") for sampling in ("greedy", "sampled")]
+    cells = [record["cells"].get(f"{task}/{kind}", {}) for kind in kinds]
+    rows = [
+        (str(level), meaning, *(_share(cell.get(str(level), "")) for cell in cells))
+        for level, meaning in enumerate(entry["levels"], start=1)
+    ]
+    preset = SETTINGS_PRESETS[f"ladder-{task}"]
+    horizon = ", horizon=1" if task == "tools" else ""
+    sizes = " / ".join(str(split["rows"] // len(rows)) for split in entry["splits"].values())
+    yield "## The ladder"
+    yield (
+        f'`data="embedded:ladder"` has problems for very small models in {len(rows)} levels, {sizes} of each '
+        f"({' / '.join(entry['splits'])}); no text is there twice. `level=` chooses one level or several. The teams "
+        "`ladder_solo` and `ladder_duo` have two short worked examples. "
+        f"`--preset ladder-{task}` samples at temperature {preset['temperature']:g} with at most "
+        f"{preset['max_new_tokens']} tokens an action, and `marft bench bench/ladder-{task}` trains both teams."
+    )
+    call = f'marft_envs.make("marft/{task}_duo", data="embedded:ladder", team="ladder_duo", level=1{horizon})'
+    yield _fenced("python", f"env = {call}")
+    yield (
+        f"Share of problems that {record['model']} solves untrained, greedily and sampled so, with Wilson's 95 % "
+        "interval. They are the first n of each level of the split `test`. `python -m benchmarks.ladder` measures it; "
+        "the [record](../benchmarks/ladder.json) names commit and machine."
+    )
+    yield "\n".join(_table(("level", "problems", *(kind.replace("/", ", ") for kind in kinds)), rows))
+
+
+def _share(scores: str) -> str:
+    """Return the share of ones with its interval and the number of scores; "-" where nothing was played."""
+    played = scores.replace("-", "")
+    return f"{wilson(played.count('1') / len(played), len(played))}, n {len(played)}" if played else "-"
 
 
 def _facts(family: Family) -> Iterator[tuple[str, str]]:
