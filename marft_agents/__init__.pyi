@@ -5,11 +5,12 @@ from .learning.settings import LearnerSettings
 from .models.adapted_base import AdaptedBase
 from .models.base_settings import LoraSettings
 from .models.context_window import ContextSettings
+from .policies.action_scores import ActionScores
 from .policies.language_model import LanguageModelTeam, build_team
 from .policies.policy import Policy, Request, text_action
 from .policies.remote import RemotePolicy
 from .policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
-from .rollouts.rollout import collect
+from .rollouts.rollout import collect, training_episodes
 from .runs.evaluation import Evaluation, Interval, evaluate
 from .runs.schedule import TrainingSchedule
 from .runs.trainer import Trainer
@@ -21,6 +22,7 @@ __version__: str
 __all__ = [
     "ALGORITHMS",
     "Action",
+    "ActionScores",
     "AdaptedBase",
     "Algorithm",
     "ContextSettings",
@@ -48,4 +50,5 @@ __all__ = [
     "evaluate",
     "learner_settings",
     "text_action",
+    "training_episodes",
 ]

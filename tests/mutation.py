@@ -46,7 +46,7 @@ CORE = (
     *("generation.continuous_batching", "rollouts.branching", "rollouts.prompt_groups", "runs.evaluation"),
     *("learning.advantages", "learning.batch", "learning.credit", "learning.critic", "learning.learner"),
     *("learning.objectives", "learning.policy_update", "learning.scoring"),
-    *("learning.token_log_probs", "learning.update_metrics", "trajectory"),
+    *("policies.token_log_probs", "learning.update_metrics", "trajectory"),
 )
 QUICK = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", "--no-header", "--tb=no"]
 HEAVY = "torch transformers transformers.models.llama.modeling_llama peft safetensors.torch hypothesis gymnasium pytest"

@@ -17,10 +17,10 @@ from torch import Tensor
 from baselines.experiment.environments import factory
 from benchmarks.gpu.benchmark_models import Shape
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.learning.token_log_probs import action_hidden, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
+from marft_agents.policies.token_log_probs import action_hidden, score_tokens
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.trajectory import SampledTurn
 

@@ -19,11 +19,10 @@ from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.ranks import ALONE, Ranks
-from marft_agents.learning.scoring import score_actions
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.token_log_probs import ONE_TOKEN, action_hidden
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.token_log_probs import ONE_TOKEN, action_hidden, score_actions
 from marft_agents.trajectory import Action, FloatArray, IntArray, Trajectory
 
 DECAY = 0.99999  # of the running moments of the returns

@@ -14,7 +14,7 @@ import torch
 
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.ranks import Ranks
-from marft_agents.learning.token_log_probs import action_hidden
+from marft_agents.policies.token_log_probs import action_hidden
 from marft_agents.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from marft_agents.learning.objectives import (
 )
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.token_log_probs import TokenScores
 from marft_agents.learning.update_metrics import UpdateStatistics
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.policies.token_log_probs import TokenScores
 from marft_agents.trajectory import Action
 
 LARGEST_LOG_RATIO = 20.0  # bound on the log-ratio of a whole action that weights the agents updated later

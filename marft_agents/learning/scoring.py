@@ -1,4 +1,4 @@
-"""Log-probs and entropies of recorded actions: the only place where the learner runs a policy's model."""
+"""Log-probs and entropies of recorded actions, in passes of bounded size: here the learner runs a policy's model."""
 
 from __future__ import annotations
 
@@ -11,39 +11,9 @@ from torch import Tensor
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.ranks import ALONE, Ranks
-from marft_agents.learning.token_log_probs import TokenScores, action_hidden, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
-from marft_agents.trajectory import Action, FloatArray, IntArray
-
-NO_TOKENS: IntArray = np.zeros(0, np.int32)
-
-
-def score_actions(
-    base: AdaptedBase,
-    hidden: Tensor,
-    actions: Sequence[Action],
-    sampling: SamplingParams,
-    *,
-    entropy_gradient: bool = False,
-) -> TokenScores:
-    """Compute log-probs and entropies of recorded tokens from the hidden states that predict them.
-
-    Args:
-        base: Base model, under the adapter that gave the hidden states.
-        hidden: Hidden states [N, d] at the N tokens, from `action_hidden`.
-        actions: Recorded actions, with N tokens in all.
-        sampling: Sampling parameters of the recorded actions.
-        entropy_gradient: True to keep the graph of the entropy.
-    """
-    token_ids = [NO_TOKENS]  # `concatenate` needs one array at least
-    supports: list[IntArray | None] = []  # by token; None: every id could be sampled
-    for action in actions:
-        token_ids.append(action.token_ids)
-        supports += action.support or [None] * len(action.token_ids)
-    tokens = torch.as_tensor(np.concatenate(token_ids), dtype=torch.long, device=base.device)  # [N]
-    # Without any restriction the whole row of logits is read, with no ids to gather.
-    restricted = supports if any(ids is not None for ids in supports) else None
-    return score_tokens(base.head, hidden, tokens, sampling, restricted, entropy_gradient=entropy_gradient)
+from marft_agents.policies.token_log_probs import TokenScores, score_pass
+from marft_agents.trajectory import Action, FloatArray
 
 
 class LogProbScorer:
@@ -76,10 +46,7 @@ class LogProbScorer:
             actions: Recorded actions of one forward pass; none for one that other ranks need (`Ranks.even`).
             entropy_gradient: True to keep the graph of the entropy.
         """
-        prompts, token_ids = [a.prompt_ids for a in actions], [a.token_ids for a in actions]
-        with base.active_adapter(adapter):
-            hidden = action_hidden(base.trunk, prompts, token_ids, base.device)  # [N, d]
-            return score_actions(base, hidden, actions, self.sampling, entropy_gradient=entropy_gradient)
+        return score_pass(base, adapter, actions, self.sampling, entropy_gradient=entropy_gradient)
 
     @torch.no_grad()
     def logprobs(self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action]) -> list[FloatArray]:

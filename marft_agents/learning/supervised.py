@@ -23,11 +23,11 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.token_sampling import scale
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.token_log_probs import action_hidden, by_rows
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.chat_template import control_symbols, disarm, end_of_turn_id
 from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.token_log_probs import action_hidden, by_rows
 from marft_agents.trajectory import Action
 
 

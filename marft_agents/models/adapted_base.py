@@ -9,6 +9,7 @@ import bisect
 import contextlib
 import math
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,6 +41,9 @@ class AdaptedBase:
         adapters: Names of the adapters to create; any text is allowed.
         lora: Rank, scale and target layers of the adapters.
         seed: Seed of the initial weights. B starts at zero, so the initial policy equals the base model.
+
+    Attributes:
+        sessions: Open generation sessions, which keep keys and values computed with the present weights.
 
     Raises:
         ModelError: The base has no linear layer of the wanted names.
@@ -80,6 +84,7 @@ class AdaptedBase:
             settings.target_modules = sorted(settings.target_modules)  # the order of a set differs between processes
         self.peft.eval()  # no dropout: the trained distribution must be the sampled one
         self.adapters = tuple(adapters)
+        self.sessions = weakref.WeakSet[object]()
         self._stack = AdapterStack(self.peft, self._peft_names)
         self.trunk: Any = trunk_of(pretrained.model)
         self.head: Any = pretrained.model.get_output_embeddings()
@@ -186,13 +191,12 @@ class AdaptedBase:
         exact: bool = True,
     ) -> Action:
         """Build the `Action` record of sampled tokens; its text excludes the end token."""
-        stopped = token_ids[-1] in self.end_ids
         return Action(
-            text=self.tokenizer.decode(token_ids[:-1] if stopped else token_ids, skip_special_tokens=True),
+            text=self.text_of(token_ids),
             prompt_ids=prompt_ids,
             token_ids=np.asarray(token_ids, np.int32),
             logprobs=np.asarray(logprobs, np.float32),
-            stopped=stopped,
+            stopped=token_ids[-1] in self.end_ids,
             support=support,
             exact=exact,
         )
@@ -227,6 +231,12 @@ class AdaptedBase:
             text, stopped = text[: min(text.find(mark) for mark in stop if mark in text)], True
         ids, logprobs = kept.token_ids, kept.logprobs
         return replace(action, text=text, token_ids=ids, logprobs=logprobs, support=support, stopped=stopped)
+
+    def text_of(self, token_ids: Sequence[int] | IntArray) -> str:
+        """Return the text of sampled tokens, at least one, without the end token."""
+        said = token_ids[:-1] if token_ids[-1] in self.end_ids else token_ids
+        text: str = self.tokenizer.decode(said, skip_special_tokens=True)
+        return text
 
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
         """Return the float32 parameters of one adapter by name."""

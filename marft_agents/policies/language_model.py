@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 import torch
+from torch import Tensor, nn
 
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.engine_settings import ROWS, EngineName, EngineSettings, bytes_of_token
@@ -26,6 +27,14 @@ from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowE
 from marft_agents.models.model_error import ModelError
 from marft_agents.models.packed_linear import pack
 from marft_agents.models.pretrained import context_length, default_device, dtype_on, load, load_config, load_tokenizer
+from marft_agents.policies.action_scores import (
+    ActionScores,
+    TokenIds,
+    checked_actions,
+    local_model,
+    refuse_open_sessions,
+    trained_adapter,
+)
 from marft_agents.policies.partners import (
     Partner,
     RemoteSettings,
@@ -36,6 +45,7 @@ from marft_agents.policies.partners import (
 from marft_agents.policies.policy import FunctionPolicy, Policy, Request, encodable, failed_action
 from marft_agents.policies.scripted import MixedPolicy
 from marft_agents.policies.team_session import TeamSession
+from marft_agents.policies.token_log_probs import ONE_TOKEN, action_hidden, score_pass
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
@@ -204,6 +214,88 @@ class LanguageModelTeam:
         """
         return self.answer(requests, self.generate)
 
+    def score(
+        self,
+        agent: str,
+        prompts: Sequence[TokenIds],
+        actions: Sequence[Action | TokenIds],
+        *,
+        entropy_gradient: bool = True,
+        reference: bool = False,
+    ) -> ActionScores:
+        """Compute log-probs and entropies of an agent's actions, with gradient: the learner's own forward pass.
+
+        It is one pass, in which equal beginnings are computed once: cut large batches, and call `backward` for each.
+        Several scores may enter one loss, also those of different agents. Beside a coarser base on CUDA, products of
+        the backward pass are faster after `torch.set_float32_matmul_precision("high")`.
+
+        Args:
+            agent: Agent with a local model.
+            prompts: Token ids of each prompt, [P_i], such as `Action.prompt_ids`, or `encode` of an observation.
+            actions: Sampled actions, or their token ids, [T_i], the end token included. Top-k and top-p need actions.
+            entropy_gradient: False saves the gradient of the entropy, which a loss without entropy does not need.
+            reference: True for the base without adapter, for a KL penalty; these log-probs have no gradient.
+
+        Raises:
+            ModelError: The agent plays no local model, or has no adapter that a gradient could train.
+            SettingsError: The team samples greedily.
+            ContextOverflowError: A prompt with its action is longer than the context window.
+            ValueError: Prompts and actions are not as many, or their ids are not those of the agent's tokenizer.
+            RuntimeError: A gradient is asked for while a generation session is open.
+        """
+        local = local_model(self, agent)
+        if self.sampling.greedy:
+            raise SettingsError(
+                "temperature = 0, wanted > 0: a greedy policy gives its action the probability 1, so there is no "
+                "log-prob to train on; use team.under(SamplingParams(temperature=1.0))"
+            )
+        if torch.is_grad_enabled() and not reference:
+            trained_adapter(self, agent)
+            refuse_open_sessions(local.base)
+        records = checked_actions(self, agent, prompts, actions)
+        adapter = None if reference else local.adapter
+        with torch.set_grad_enabled(torch.is_grad_enabled() and adapter is not None):
+            found = score_pass(local.base, adapter, records, self.sampling, entropy_gradient=entropy_gradient)
+        for tensor in (found.logprobs, found.entropy):
+            if tensor.requires_grad:
+                # Another adapter may be active when the backward pass comes here. PEFT would drop the gradient of this
+                # one, and layers that are computed again would apply the other.
+                tensor.register_hook(partial(_activate, local))
+        return ActionScores(found.logprobs, found.entropy, tuple(len(record.token_ids) for record in records))
+
+    def features(
+        self, agent: str, prompts: Sequence[TokenIds], actions: Sequence[Action | TokenIds] | None = None
+    ) -> Tensor:
+        """Return what the learner's value heads read: last hidden states of the base without adapter, no gradient.
+
+        Args:
+            agent: Agent with a local model.
+            prompts: Token ids of each prompt, [P_i], see `score`.
+            actions: None for the state before each action; else actions, for the state before each of their tokens.
+
+        Returns:
+            Float32 [N, d]: one row for each prompt, or for each token of the actions, action by action.
+
+        Raises:
+            ModelError, ContextOverflowError, ValueError: See `score`.
+        """
+        base = local_model(self, agent).base
+        records = checked_actions(self, agent, prompts, [ONE_TOKEN] * len(prompts) if actions is None else actions)
+        with torch.no_grad(), base.active_adapter(None):
+            hidden = action_hidden(
+                base.trunk, [one.prompt_ids for one in records], [one.token_ids for one in records], base.device
+            )
+        return hidden.float()
+
+    def parameters(self, agent: str) -> list[nn.Parameter]:
+        """Return the float32 parameters of an agent's adapter; agents that share an adapter have the same ones.
+
+        Raises:
+            ModelError: The agent plays no local model, or has no adapter.
+        """
+        base, adapter = trained_adapter(self, agent)
+        return list(base.parameters(adapter).values())
+
     def open_session(self) -> Policy:
         """Return the team for some episodes: it keeps prompts, and answers while it samples if all agents are local."""
         session = TeamSession(self)
@@ -315,6 +407,11 @@ class LanguageModelTeam:
             prompts=self.engine.prompts_bytes // token,
             engine=engine,
         )
+
+
+def _activate(local: LocalAgent, _: Tensor) -> None:
+    with local.base.active_adapter(local.adapter):
+        pass  # it stays active
 
 
 Devices = torch.device | Mapping[str, torch.device] | None

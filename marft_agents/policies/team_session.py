@@ -38,6 +38,8 @@ class TeamSession:
         self._running: dict[tuple[AdaptedBase, int], tuple[int, tuple[Shortening, ...]]] = {}
         self._failed: list[tuple[int, Action]] = []
         self._lock = threading.Lock()
+        for base in team.bases:
+            base.sessions.add(self)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Return one action per request, in order, in a batch of their own."""
@@ -89,3 +91,5 @@ class TeamSession:
         self._generations.clear()
         self._caches.clear()
         self._engines.close()
+        for base in self._team.bases:
+            base.sessions.discard(self)

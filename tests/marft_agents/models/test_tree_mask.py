@@ -8,7 +8,6 @@ import torch
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from marft_agents.learning.token_log_probs import action_hidden
 from marft_agents.models import tree_mask
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.prefix_tree import build_levels
@@ -16,6 +15,7 @@ from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import LINEAR_LAYERS, byte_tokenizer
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.models.tree_mask import DepthFirst, TreeMask, disagreement, lay_out
+from marft_agents.policies.token_log_probs import action_hidden
 from tests.helpers.adapted_models import SHAPE, adapted, windowed_model
 from tests.helpers.operators import Operators
 

@@ -26,7 +26,6 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.token_sampling import scale
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
-from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -36,6 +35,7 @@ from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.models.tree_attention import attend, causal_mask, install
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
+from marft_agents.policies.token_log_probs import LOGITS, action_hidden, chunk_rows, score_tokens
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
 from tests.helpers.adapted_models import SHAPE, adapted, windowed_model

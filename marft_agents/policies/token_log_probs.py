@@ -18,12 +18,14 @@ from torch.utils.checkpoint import checkpoint
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.token_sampling import scale
+from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.models.tree_mask import lay_out
-from marft_agents.trajectory import IntArray
+from marft_agents.trajectory import Action, IntArray
 
 LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head; six float32 matrices of this size are held
 
+NO_TOKENS: IntArray = np.zeros(0, np.int32)
 ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # placeholder of a prompt or action
 
 
@@ -62,6 +64,57 @@ class TokenScores:
 
     logprobs: Tensor
     entropy: Tensor
+
+
+def score_pass(
+    base: AdaptedBase,
+    adapter: str | None,
+    actions: Sequence[Action],
+    sampling: SamplingParams,
+    *,
+    entropy_gradient: bool = False,
+) -> TokenScores:
+    """Compute log-probs and entropies of recorded actions in one forward pass, with their graph.
+
+    Args:
+        base: Base model that holds the adapter.
+        adapter: Name of the adapter; None: the bare base.
+        actions: Recorded actions, with N tokens in all; none for a pass that other ranks need.
+        sampling: Sampling parameters of the recorded actions.
+        entropy_gradient: True to keep the graph of the entropy.
+    """
+    prompts, token_ids = [a.prompt_ids for a in actions], [a.token_ids for a in actions]
+    with base.active_adapter(adapter):
+        hidden = action_hidden(base.trunk, prompts, token_ids, base.device)  # [N, d]
+        return score_actions(base, hidden, actions, sampling, entropy_gradient=entropy_gradient)
+
+
+def score_actions(
+    base: AdaptedBase,
+    hidden: Tensor,
+    actions: Sequence[Action],
+    sampling: SamplingParams,
+    *,
+    entropy_gradient: bool = False,
+) -> TokenScores:
+    """Compute log-probs and entropies of recorded tokens from the hidden states that predict them.
+
+    Args:
+        base: Base model, under the adapter that gave the hidden states.
+        hidden: Hidden states [N, d] at the N tokens, from `action_hidden`.
+        actions: Recorded actions, with N tokens in all.
+        sampling: Sampling parameters of the recorded actions.
+        entropy_gradient: True to keep the graph of the entropy.
+    """
+    token_ids = [NO_TOKENS]  # `concatenate` needs one array at least
+    supports: list[IntArray | None] = []  # by token; None: every id could be sampled
+    for action in actions:
+        token_ids.append(action.token_ids)
+        supports += action.support or [None] * len(action.token_ids)
+    tokens = torch.as_tensor(np.concatenate(token_ids), dtype=torch.long, device=base.device)  # [N]
+    # Without any restriction the whole row of logits is read, with no ids to gather.
+    restricted = supports if any(ids is not None for ids in supports) else None
+    return score_tokens(base.head, hidden, tokens, sampling, restricted, entropy_gradient=entropy_gradient)
 
 
 def score_tokens(
