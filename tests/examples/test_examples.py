@@ -89,6 +89,19 @@ def test_custom_algorithm(run, tmp_path):
     assert "update 1: success 0.00" in printed
 
 
+def test_reinforce(run):
+    printed = run("reinforce", "--updates 1 --episodes 4")
+    assert re.search(r"^update 1: solved [01]\.\d\d$", printed, re.MULTILINE)
+    assert re.search(r"^greedy on held-out problems: [01]\.\d\d; chance is 0\.33$", printed, re.MULTILINE)
+
+
+@pytest.mark.probes
+@pytest.mark.parametrize(("mute", "low", "high"), [("", 0.9, 1.0), ("--mute", 0.0, 0.5)])
+def test_reinforce_learns_to_copy_and_not_without_messages(run, mute, low, high):
+    printed = run("reinforce", f"--updates 120 {mute}")
+    assert low <= float(re.search(r"held-out problems: (\S+);", printed)[1]) <= high
+
+
 def test_mixed_team(run):
     assert "update 1: success 0.00, trained actor_0\n" in run("mixed_team", SMALL)
 
