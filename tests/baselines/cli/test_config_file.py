@@ -5,6 +5,7 @@ import json
 import tomllib
 
 import pytest
+import torch  # noqa: F401 - else the first command says that it loads it
 
 from baselines.cli import evaluate
 from baselines.cli.config_file import add_config, with_config

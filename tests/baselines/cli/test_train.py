@@ -7,6 +7,7 @@ import typing
 from types import SimpleNamespace
 
 import pytest
+import torch  # noqa: F401 - else the first command says that it loads it
 
 from baselines.cli.main import build_parser, main
 from baselines.cli.settings_flags import flag

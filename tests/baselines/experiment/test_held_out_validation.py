@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch  # noqa: F401 - else the first command says that it loads it
 
 import marft_envs
 from baselines.cli.main import main

@@ -8,6 +8,7 @@ import json
 import re
 
 import pytest
+import torch  # noqa: F401 - else the first command says that it loads it
 
 from baselines.cli.main import main
 from baselines.experiment import record_shapes

@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 import pytest
+import torch  # noqa: F401 - else the first command says that it loads it
 
 from baselines.bench.plan import PlanError, plan_of
 from baselines.cli.evaluate import chosen_models

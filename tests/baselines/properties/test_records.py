@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch  # noqa: F401 - else the first command says that it loads it
 
 import marft_envs
 from baselines.cli.main import main
