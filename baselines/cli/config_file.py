@@ -149,7 +149,8 @@ class _Config:
             elif name == "reward_term":
                 self._put(found, name, key, self._texts(key, [value] if isinstance(value, str) else value))
             elif name == "env_arg":
-                items = [f"{k}={json.dumps(v)}" for k, v in value.items()] if isinstance(value, Mapping) else value
+                items = [self._item(key, *pair) for pair in value.items()] if isinstance(value, Mapping) else value
+                # Beside those of [keywords], which have no flag of their own.
                 self._put(found, name, key, [*found.pop(name, []), *self._texts(key, items)])
             else:
                 self._setting(found, "", key, value)
@@ -192,7 +193,7 @@ class _Config:
             if key in KEYWORDS and key in self.actions:
                 self._setting(found, "", key, keyword)
             else:
-                found["env_arg"] = [*found.get("env_arg", []), f"{key}={json.dumps(keyword)}"]
+                found["env_arg"] = [*found.get("env_arg", []), self._item("keywords", key, keyword)]
 
     def _models(self, key: str, value: Any) -> list[str]:
         if not isinstance(value, Mapping):
@@ -236,7 +237,7 @@ class _Config:
     def _text(self, where: str, action: argparse.Action, value: Any) -> Any:
         """Parse a text as its flag would; write tables and lists in the flag's notation first."""
         if isinstance(value, Mapping) and action.dest in (*JSON_FLAGS, "team"):
-            return value if action.dest == "team" else json.dumps(value)
+            return value if action.dest == "team" else self._json(where, value)
         single = action.type in (None, str, Path)
         if isinstance(value, list | tuple) and not single and all(type(item) in (int, str) for item in value):
             value = ",".join(map(str, value))  # the flag's notation: 0,1,2
@@ -254,6 +255,17 @@ class _Config:
             return number(str(value))
         except argparse.ArgumentTypeError:
             return self._refuse(where, value, wanted)
+
+    def _item(self, table: str, key: str, value: Any) -> str:
+        """Return a keyword of the environment as `--env-arg` takes it, KEY=JSON."""
+        return f"{key}={self._json(f'[{table}] {key}', value)}"
+
+    def _json(self, where: str, value: Any) -> str:
+        """Return a value as the JSON text that its flag takes."""
+        try:
+            return json.dumps(value)
+        except TypeError:  # TOML has dates and times
+            return str(self._refuse(where, value, "no date or time, which JSON cannot hold: write it as a text"))
 
     def _refuse(self, where: str, value: Any, wanted: str) -> Any:
         raise ConfigError(f"{self.name}: {where}: found {value!r} ({type(value).__name__}), wanted {wanted}")

@@ -70,6 +70,9 @@ class EvaluationSettings:
         policy: Name in `WITHOUT_MODEL`, for players without a model.
         endpoint: URL of a server that plays.
         remote: Limits of requests that were given, by name.
+
+    Raises:
+        ValueError: There is no seed, or `num_envs` is below 1.
     """
 
     env: str
@@ -85,6 +88,12 @@ class EvaluationSettings:
     policy: str | None = None
     endpoint: str | None = None
     remote: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.seeds:
+            raise ValueError("seeds: found none, wanted at least one")
+        if self.num_envs < 1:  # refused where games are played too, but by then a model is loaded
+            raise ValueError(f"num_envs: found {self.num_envs}, wanted at least 1")
 
 
 class Players(NamedTuple):
@@ -209,9 +218,9 @@ def run_evaluation(
             path = checkpoint.resolve(path)  # a run stands for its newest checkpoint, which may be another one tomorrow
             check_surface(checkpoint.notes_of(path).get("tool_surface"), tool_surface, allow=settings.other_tools)
         env_id = versioned_id(settings.env)  # so that the record repeats where a newer version comes out
-        options, played = chosen_scenarios(env, env_id, settings.limit, settings.scenarios)
+        options, chosen = chosen_scenarios(env, env_id, settings.limit, settings.scenarios)
         if settings.save_scenarios is not None:
-            played.write(settings.save_scenarios)
+            chosen.write(Path(settings.save_scenarios))
         players = open_players(env)
         if settings.policy == "scripted":
             make_env = partial(ScriptedView.of, make_env)
@@ -228,12 +237,12 @@ def run_evaluation(
                 num_envs=settings.num_envs,
                 agents=len(env.possible_agents),
             )
-        cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
+        cohorts = cohort_scores(result.scores, Cohorts.of(chosen.cohorts))
         record = {
             **_settings_record(settings, env_id, env, players, path),
             "scenarios": options,
             "scenario_file": None if settings.scenarios is None else str(Path(settings.scenarios).resolve()),
-            **played.record(),
+            **chosen.record(),
             "retained": None if retained is None else {name: each.to_dict() for name, each in retained.items()},
             "by_cohort": [row.to_dict() for row in cohorts],
         }

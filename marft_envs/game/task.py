@@ -374,9 +374,8 @@ class TaskList(JudgedTasks):
         except (KeyError, TypeError) as error:
             raise UnknownTaskError(task_id, self._places, self.name) from error
 
-    @classmethod
+    @staticmethod
     def from_prompts(
-        cls,
         prompts: Iterable[Prompt],
         reward: Callable[[Any, str], float],
         *,

@@ -269,6 +269,12 @@ BAD = {
     "number for a model": ("[models]\nx = 3", ["[models]: found [3] (list), wanted a list of texts"]),
     "list for a table": ("keywords = []", ["keywords: found [] (list), wanted a table [keywords]"]),
     "given twice": ("policy_lr = 1.0\n[learner]\npolicy-lr = 1.0", ["[learner] policy-lr is given twice"]),
+    "a date for a keyword": (
+        "[keywords]\nday = 2024-01-01",
+        ["[keywords] day: found datetime.date(2024, 1, 1) (date)"],
+    ),
+    "a date in env_arg": ("env_arg = {day = 2024-01-01}", ["[env_arg] day: found datetime.date", "write it as a text"]),
+    "a date in a table": ("[dependency]\nday = 2024-01-01", ["dependency: found {'day': datetime.date", "as a text"]),
     "a text for a table": ('schedule = "x"', ["unknown key 'schedule'"]),
     "out of range": ("alarm_window = -1", ["alarm_window = -1", "wanted >="]),
     "against the algorithm": ('algorithm = "marft-t"\nlevel = "action"', ["level = 'action' contradicts marft-t"]),

@@ -8,7 +8,9 @@ import marft_envs
 from baselines.cli.main import main
 from baselines.experiment import scenario_lists
 from baselines.experiment.environments import scenarios
+from baselines.experiment.evaluation import WITHOUT_MODEL, EvaluationSettings, Players, run_evaluation
 from baselines.experiment.scenario_lists import Scenario, ScenarioList, ScenarioListError, scenario_list
+from marft_agents.generation.sampling import SamplingParams
 from tests.helpers.fakes import Probe
 
 DUO, SOLO, TRIO = (f"marft/gsm8k_{size}-v0" for size in ("duo", "solo", "trio"))
@@ -45,6 +47,20 @@ def test_teams_of_any_size_play_a_list(env, listed):
 def test_what_is_written_is_read(listed, tmp_path):
     listed.write(tmp_path / "list.json")
     assert scenario_lists.read(tmp_path / "list.json") == listed
+
+
+def test_an_evaluation_writes_the_list_that_it_played(env, tmp_path):
+    file, keywords = str(tmp_path / "list.json"), {"data": "embedded:stories", "split": "test"}
+    settings = EvaluationSettings(DUO, keywords, limit=1, save_scenarios=file, policy="random")
+    players = Players(WITHOUT_MODEL["random"](), SamplingParams(), None, None)
+    run_evaluation(settings, tmp_path / "out", lambda _: players)
+    assert scenario_lists.read(tmp_path / "list.json") == scenario_list(env, scenarios(env, 1), DUO)
+
+
+@pytest.mark.parametrize(("number", "found"), [({"seeds": ()}, "seeds: found none"), ({"num_envs": 0}, "found 0")])
+def test_an_evaluation_of_nothing_is_refused_before_it_loads(number, found):
+    with pytest.raises(ValueError, match=f"{found}, wanted at least 1|{found}, wanted at least one"):
+        EvaluationSettings(DUO, **number)
 
 
 def test_the_checksum_is_the_same_everywhere():
