@@ -111,17 +111,18 @@ def _has_words(found: marft_envs.EnvSpec, words: Sequence[str]) -> bool:
     return all(re.search(rf"(?<![a-z0-9]){re.escape(word)}", text, re.IGNORECASE) for word in words)
 
 
-def _nothing_matches(words: Sequence[str], specs: Sequence[marft_envs.EnvSpec]) -> str:
+def _nothing_matches(words: Sequence[str], everything: Sequence[marft_envs.EnvSpec]) -> str:
     """Return the message for words that no listed environment has; it names others that have them, or close ids."""
-    if others := [found.id for found in specs if _has_words(found, words)]:
-        named = f"{len(others)} of other packages do: `marft envs --all {' '.join(words)}`"
+    # No listed environment has the words, so those that have them are unlisted.
+    if others := sum(_has_words(found, words) for found in everything):
+        named = f"{others} of other packages do: `marft envs --all {' '.join(words)}`"
     else:
         by_name = {}  # "math_duo" of "marft/math_duo-v0"
-        for found in specs:
+        for found in everything:
             by_name[found.id.partition("/")[2].rpartition("-v")[0]] = found.id
         close = difflib.get_close_matches("_".join(words).lower(), by_name, n=4, cutoff=0.4)
         ids = ", ".join(by_name[name] for name in close)
-        named = f"did you mean {ids}?" if ids else f"there are {len(specs)}: `marft envs --all`"
+        named = f"did you mean {ids}?" if ids else f"there are {len(everything)}: `marft envs --all`"
     return f"no environment matches {' '.join(words)!r}; {named}"
 
 

@@ -122,18 +122,17 @@ class TrainingTable:
 
     def _line(self, update: int, metrics: Mapping[str, float], seconds: float) -> str:
         """Return an update as one line of a log."""
-        parts = [f"success {metrics['team/success']:.3f}, return {metrics['team/return']:.3f}"]
+        played = f"success {metrics['team/success']:.3f}, return {metrics['team/return']:.3f}"
         if "team/tokens" in metrics:
-            parts[0] += f", {metrics['team/tokens']:.0f} tokens"
+            played += f", {metrics['team/tokens']:.0f} tokens"
         if "team/cap_hit_share" in metrics:
-            parts[0] += f", {metrics['team/cap_hit_share']:.0%} of the actions cut"
+            played += f", {metrics['team/cap_hit_share']:.0%} of the actions cut"
+        parts = [played]
         if "validation/success" in metrics:
             low, high = metrics["validation/low"], metrics["validation/high"]
             parts.append(f"held-out success {metrics['validation/success']:.3f} [{low:.3f}, {high:.3f}]")
-        parts += [
-            f"{policy} entropy {_cell(metrics, f'{prefix}/entropy')} KL {_cell(metrics, f'{prefix}/kl')}"
-            for policy, prefix in self.policies.items()
-        ]
+        for policy, prefix in self.policies.items():
+            parts.append(f"{policy} entropy {_cell(metrics, f'{prefix}/entropy')} KL {_cell(metrics, f'{prefix}/kl')}")
         spent = f", {self._spent(metrics)} tokens" if self.budget_tokens else ""
         left = self._left(update, metrics)
         return f"update {self._counted(update)}{spent}: {'; '.join(parts)}; {seconds:.1f} s, {left} left"

@@ -193,11 +193,13 @@ class TrainingRun:
                 release(learner.ranks)
 
     def _load(self, team: LanguageModelTeam, learner: Learner) -> tuple[int, Mapping[str, Any] | None]:
-        """Load adapters and state to go on from; return the updates done, and the sizes of the records then."""
+        """Load adapters and state to go on from; return the updates done, and the lines that each record had then."""
         if not self.starts_anew:
             if "tasks" in self.notes and "tasks" not in checkpoint.notes_of(self.out):
-                told = "an older version, which did not record its tasks: whether they changed since is not known"
-                self._note(f"{self.out}: its checkpoint was written by {told}")
+                self._note(
+                    f"{self.out}: its checkpoint was written by an older version, which did not record its tasks: "
+                    "whether they changed since is not known"
+                )
             return checkpoint.load(self.out, team, learner), checkpoint.records_of(self.out)
         if self.resume:
             self._note(f"{self.out}: the run ended before its first checkpoint; it starts anew with its config.json")

@@ -118,16 +118,17 @@ class Generation:
     ) -> None:
         self._base, self._sampling, self._cache = base, sampling, cache
         self._engine = engine or StepEngine(base, max_rows=max_rows)
-        self._engine.cache.keep([])
+        self._engine.cache.keep([])  # rows of a generation before that an error ended
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
         self._running: _Block | None = None
         self._join = JOIN.get(base.device.type, 8)
         self._tokens_since = 0  # tokens of the fastest row since the last prompts joined
+        # A guess follows the last token, which the host knows only where each step is read before the next begins.
         self._drafts = self._engine.block(sampling) == 1
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
         self._numbers = itertools.count()
-        base.refresh_adapters()
+        base.refresh_adapters()  # an update may have changed them since the generation before
 
     @property
     def busy(self) -> bool:

@@ -285,8 +285,8 @@ class KVCache:
         for group in groups:
             for row in group.rows:
                 own[row] -= group.shared
-        width = self._bucket(max(own) + room)
-        old, families, common = self.layout, 0, 0
+        width = self._bucket(max(own) + room)  # tokens for which each row gets memory
+        old, families, common = self.layout, 0, 0  # without any family their memory goes to rows
         if self._families or groups:
             free = self._families.count(None)
             families = max(old.families, len(self._families) + max(0, len(groups) - free))
@@ -295,7 +295,8 @@ class KVCache:
         wanted = (len(self) + len(paths)) * width + families * common
         if self._tokens is not None and wanted > self._tokens:
             return False
-        new = Layout(width, families, common, max(old.tokens, (self._at_once and self._tokens) or wanted))
+        tokens = self._tokens if self._at_once and self._tokens else wanted
+        new = Layout(width, families, common, max(old.tokens, tokens))  # buffers never shrink
         if new != old:
             memory = self._lent()  # kept prompts lie in the same buffers, so they move along
             for number, layer in self._layers.items():

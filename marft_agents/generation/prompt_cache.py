@@ -87,7 +87,10 @@ class PromptMemory:
         self.kept[layer] = buffers
 
     def _grow(self, layer: int, like: tuple[Tensor, Tensor], size: int) -> None:
-        """Enlarge the memory of a layer to at least `size` tokens, by doubling; `like` has the shape of a token."""
+        """Enlarge the memory of a layer to at least `size` tokens, by doubling.
+
+        A new layer takes shape and dtype from the keys and values `like`, [N, H_kv, d] each.
+        """
         keys, values = self.kept.get(layer, (like[0][:0], like[1][:0]))
         more = min(self.tokens, max(size, 2 * len(keys))) - len(keys)
         keys = torch.cat([keys, keys.new_zeros(more, *keys.shape[1:])])  # [P + more, H_kv, d]

@@ -158,10 +158,15 @@ class _Part:
         self._masks: dict[tuple[int | None, int], Tensor] = {}  # by the window and head groups of a layer
 
     def mask(self, window: int | None, groups: int) -> Tensor:
-        """Return the causal mask of `attend`: a token sees at most `window` last tokens of its prompt."""
+        """Return the causal mask of `attend`: a token sees at most `window` last tokens of its prompt.
+
+        The K keys of a row are its prompt's tokens from the first on. So padded keys lie behind all its queries, and
+        the causal mask hides them too.
+        """
         if (window, groups) in self._masks:
             return self._masks[window, groups]
-        behind = self._positions[:, :, None] - torch.arange(self.path.shape[1], device=self.path.device)
+        places = torch.arange(self.path.shape[1], device=self.path.device)  # [K]
+        behind = self._positions[:, :, None] - places  # [R, W, K], how far each key lies behind each query
         mask = causal_mask(behind, window, groups)
         if self._keep_masks:
             self._masks[window, groups] = mask

@@ -243,11 +243,13 @@ class PolicyStep:
         return float(kl.sum().item())  # a sum: the caller divides by the decisions of the whole mini-batch
 
     def _look_for_non_finite(self, part: Batch, terms: LossTerms, loss: Tensor) -> None:
+        """Keep the first pass whose loss or log-ratio is not finite: what it was, and the actions that caused it."""
         log_ratios, surrogate = terms.log_ratios.detach(), terms.surrogate.detach()
         if self._bad is not None or (torch.isfinite(loss) and torch.isfinite(log_ratios).all()):
             return
         fine = (torch.isfinite(log_ratios) & torch.isfinite(surrogate)).cpu().numpy()  # [D]
-        bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))  # actions
+        bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))  # actions with such a decision, of N
+        # Where all decisions are finite, another term of the loss is not, and any action of the pass may be its cause.
         self._bad = f"the loss is {loss.item()}", part.take(bad) if len(bad) else part
 
     def refuse_non_finite(self) -> None:

@@ -122,6 +122,7 @@ def _divergence(base: Trajectory, sibling: Trajectory, turn: int) -> str | None:
         for name, recorded, found in compared:
             if recorded != found:
                 return f"replay of turn {k}: {name} {recorded!r} was recorded, found {found!r}; {NOT_DETERMINISTIC}"
+    # Of a group this turn alone is trained, so its prompt has to be the same one.
     if not np.array_equal(base.turns[turn].action.prompt_ids, sibling.turns[turn].action.prompt_ids):
         agent = base.turns[turn].agent
         return f"replay of turn {turn}: {agent} sees another prompt than was recorded; {NOT_DETERMINISTIC}"

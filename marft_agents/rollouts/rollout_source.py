@@ -93,7 +93,7 @@ class GroupPlayer:
             num_envs=self.num_envs,
             encode=self.team.encode,
             max_turns=self.max_turns,
-            valued=self.team.learners,
+            valued=self.team.learners,  # only their states have a value to bootstrap
             patience=math.inf,  # batches must not depend on the clock, so that a resumed run repeats them
         )
 

@@ -85,7 +85,10 @@ def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tu
 
 
 def _incoming(roster: Roster, edges: Collection[Edge], acting: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return the agents that each agent sees along some edges; those that do not act see, and are not seen."""
+    """Return the agents that each agent of the team sees along some edges.
+
+    Agents that do not act see, and are not seen.
+    """
     incoming: dict[str, set[str]] = {agent: set() for agent in roster.agents}
     for seen, viewer in edges:
         if seen in acting and viewer in incoming:

@@ -55,10 +55,10 @@ class Schedule(Dependency):
         return self._step(round if self.by == "round" else 0).plan(roster, round, turns)
 
     def given(self, state: Mapping[str, float]) -> Dependency:
-        """Return the step of the phase; by round, the schedule with the steps of a round that begins in this state."""
+        """Return the step of the phase; by round, the schedule with each step told the state."""
         if self.by == "phase":
             return self._step(int(state.get("phase", 0))).given(state)
-        # The round is known to `plan` alone, so each step is told the state.
+        # `plan` gets the round and takes the step; a state may lack it. A step may be a table that needs the state.
         return replace(self, steps=tuple(step.given(state) for step in self.steps))
 
     def _step(self, number: int) -> Dependency:
@@ -214,6 +214,7 @@ def schedule(
         raise DependencyError(f"after the last step of a schedule comes 'repeat' or 'cycle', not {after!r}")
     if by not in ("round", "phase"):
         raise DependencyError(f"a schedule goes by 'round' or by 'phase', not by {by!r}")
+    # Spelled out, since mypy does not narrow a str to the literals that it is one of.
     return Schedule(taken, "cycle" if after == "cycle" else "repeat", "phase" if by == "phase" else "round")
 
 
