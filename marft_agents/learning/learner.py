@@ -282,16 +282,16 @@ class Learner:
         """Return the batch with log-probs under the policies before the update.
 
         They are recomputed where the recorded ones came from another engine or precision, so that the ratio
-        starts at 1. This is skipped when the first pass over the whole batch computes them anyway (`PolicyStep`).
+        starts at 1. This is skipped when the first pass over the whole batch computes them anyway (`PolicyStep`). A KL
+        cost needs them before that, as a part of the reward.
         """
+        if self.settings.mini_batches == 1 and not self.settings.costs_kl:
+            return batch
         old = batch.old.copy()  # [T]
-        in_passing = self.settings.mini_batches == 1 and not self.settings.costs_kl
         for number, policy in enumerate(batch.policies):
             base = self._base(policy)
-            inexact = []
-            for i in np.flatnonzero(batch.policy == number):
-                if not (in_passing or base.repeats(batch.actions[i])):
-                    inexact.append(i)
+            own = np.flatnonzero(batch.policy == number)
+            inexact = [i for i in own if not base.repeats(batch.actions[i])]
             if inexact:
                 scored = self.scorer.logprobs(base, policy, [batch.actions[i] for i in inexact])
                 old[batch.tokens_of(np.array(inexact))] = np.concatenate(scored)
