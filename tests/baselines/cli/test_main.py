@@ -49,7 +49,7 @@ def listed(capsys, *arguments):
 def test_envs_lists_the_ids_of_the_suite_and_with_all_every_registered_one(capsys):
     assert listed(capsys, "--all") == marft_envs.envs()
     ours = [name for name in listed(capsys) if name.startswith("marft/")]
-    assert len(ours) == 71
+    assert len(ours) == 101
     assert set(marft_envs.envs()) >= {*ours, "marft/plancraft_duo-v0"}
     assert "marft/plancraft_duo-v0" not in ours
     for flags in ((), ("--all",), ("retail",)):
