@@ -236,6 +236,13 @@ def test_what_is_no_action_of_the_agent_is_refused(prompts, actions, found):
         team.score("speaker_0", prompts(read), actions(said))
 
 
+def test_an_action_whose_text_a_stop_text_ended_is_scored():
+    team = word_team(AGENTS)
+    prompts, actions = sampled(team, count=1)
+    cut = replace(actions[0], token_ids=np.array([3, 4]), text="0")
+    assert team.score("speaker_0", prompts, [cut]).lengths == (2,)
+
+
 def test_top_k_needs_the_tokens_that_could_have_been_sampled():
     team = word_team(AGENTS, sampling=SAMPLINGS[1])
     prompts, actions = sampled(team)
