@@ -55,7 +55,7 @@ class Explorer {
       const gain = this.report.sides[0].gains[0];
       if (gain && evaluations.length) [this.set, this.beside] = [gain.before, gain.after].map((label) => sets.findIndex((set) => set.label === label));
     }
-    if (this.set < 0) this.set = 0;
+    if (this.set < 0 || !sets[this.set]?.columns.task.length) this.set = Math.max(0, sets.findIndex((set) => set.columns.task.length));
   }
 
   get current() { return this.report.sets[this.set]; }

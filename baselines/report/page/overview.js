@@ -76,6 +76,7 @@ function leadOf(report) {
   }
   if (side.tables.length) return `${plural(side.tables.reduce((total, table) => total + table.rows.length, 0), "arm")} on ${plural(side.tables.length, "task")}, each beside one agent with as many tokens.`;
   if (side.attributions.length) return "How much of the team's success each agent brings, and how much each message matters.";
+  if (side.evaluations.length) return `No update is done yet: ${share(side.evaluations[0].mean)} of ${plural(side.evaluations[0].scenarios, "scenario")} solved before.`;
   return "No numbers were recorded yet.";
 }
 
