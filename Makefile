@@ -25,7 +25,7 @@ TRAINING := env $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC),THP_MEM_ALLOC_ENABLE=1) 
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party vllm test lint test-backends test-long test-attacks test-probes test-ray test-chaos test-vllm resolve test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party programs vllm test lint test-backends test-long test-attacks test-probes test-ray test-chaos test-vllm resolve test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +89,9 @@ test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with othe
 
 third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")
 	$(BIN)/python -m baselines.third_party.run $(ARGS)
+
+programs: $(STAMP)  ## train one update with each agent program of examples/programs, each installed apart (ARGS="--folder DIR")
+	$(BIN)/python .ci/programs.py $(ARGS)
 
 vllm: $(VLLM_STAMP)  ## start a vLLM server for `marft train --sampler`, on a CPU (ARGS="--model DIR --port 8001")
 	$(VLLM_VENV)/bin/marft vllm $(ARGS)
@@ -194,6 +197,6 @@ $(VLLM_STAMP): pyproject.toml constraints.txt
 
 # Only what is ours by name: VENV may point at an environment of yours.
 clean:  ## remove .venv, caches and build outputs; runs/ stays
-	rm -rf .venv .venv-vllm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf .venv .venv-vllm .venv-programs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
 	rm -rf .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
