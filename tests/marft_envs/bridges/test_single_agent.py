@@ -29,19 +29,19 @@ TASK = marft_envs.make(DUO).unwrapped.tasks[3]
 RIGHT = f"\\boxed{{{TASK.answer}}}"
 
 
-def duo(**kwargs):
-    return maker(DUO, kwargs)
+def duo(agent, partner="reasoner_0", play=lambda seen: "Add them."):
+    return SingleAgentGame(maker(DUO, {}), agent, {partner: play})
 
 
-def made_by(make):
-    """Return a maker, and the list of what it made."""
+def market(agent="seller_0", partner="buyer_0", make=Market):
+    """Return a game of markets, and the list of those that it made."""
     made = []
-    return lambda: made.append(make()) or made[-1], made
+    return SingleAgentGame(lambda: made.append(make()) or made[-1], agent, {partner: lambda seen: "a"}), made
 
 
 def test_the_partner_is_heard_and_the_agent_is_paid():
     heard = []
-    game = SingleAgentGame(duo(), "actor_0", {"reasoner_0": lambda seen: heard.append(seen) or "Add them."})
+    game = duo("actor_0", play=lambda seen: heard.append(seen) or "Add them.")
     seen = game.begin(0, {"index": 3})
     assert TASK.prompt in heard[0]
     assert chat(seen)[-1] == {"role": "user", "content": "Add them.", "name": "reasoner_0"}
@@ -51,7 +51,7 @@ def test_the_partner_is_heard_and_the_agent_is_paid():
 
 
 def test_an_agent_that_speaks_first_is_paid_for_what_its_partner_answers():
-    game = SingleAgentGame(duo(), "reasoner_0", {"actor_0": lambda seen: seen.messages[-1]["content"]})
+    game = duo("reasoner_0", "actor_0", lambda seen: seen.messages[-1]["content"])
     game.begin(0, {"index": 3})
     assert game.play(RIGHT) is None
     assert game.reward == 1.0
@@ -59,17 +59,11 @@ def test_an_agent_that_speaks_first_is_paid_for_what_its_partner_answers():
 
 def test_a_game_can_end_without_the_agent():
     game = SingleAgentGame(RouteToExpert, "expert_1", {"router_0": lambda seen: "0", "expert_0": lambda seen: seen[-1]})
-    assert {game.begin(seed) for seed in range(8)} == {None}
-    rewards = set()
-    for seed in range(8):
-        game.begin(seed)
-        rewards.add(game.reward)
-    assert rewards == {0.0, 1.0}
+    assert {(game.begin(seed), game.reward) for seed in range(8)} == {(None, 0.0), (None, 1.0)}
 
 
 def test_an_environment_that_broke_is_replaced():
-    make, made = made_by(lambda: Broken("reset"))
-    game = SingleAgentGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    game, made = market(make=lambda: Broken("reset"))
     with pytest.raises(GameFailedError, match="reset: RuntimeError: the roof fell in"):
         game.begin(0)
     assert game.begin(1) is not None
@@ -77,8 +71,7 @@ def test_an_environment_that_broke_is_replaced():
 
 
 def test_closing_the_game_closes_its_environment():
-    make, made = made_by(Market)
-    game = SingleAgentGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    game, made = market()
     game.begin(0)
     assert not made[0].closed
     game.close()
@@ -95,7 +88,7 @@ def test_closing_the_game_closes_its_environment():
 )
 def test_wrong_agents_are_named(agent, partners, message):
     with pytest.raises(AgentAssignmentError, match=message):
-        SingleAgentGame(duo(), agent, partners)
+        SingleAgentGame(maker(DUO, {}), agent, partners)
 
 
 def test_news_leave_out_what_is_known_and_what_one_said_oneself():
@@ -109,57 +102,48 @@ def test_news_leave_out_what_is_known_and_what_one_said_oneself():
     assert "two" in told
     assert "one" not in told.split("\n\n")
     assert first[-1]["content"] not in told
-
-
-def test_news_are_all_there_is_where_the_past_is_told_anew():
-    assert news(chat("digit 1"), chat("digit 1 heard 2")) == "digit 1 heard 2"
+    assert news(chat("digit 1"), chat("digit 1 heard 2")) == "digit 1 heard 2"  # the past is told anew: all there is
 
 
 # ------------------------------------------------------------------------- TRL
 
 
-def trl_environment(env=DUO, agent="actor_0", partner="reasoner_0", **kwargs):
-    return to_trl_environment(env, agent, {partner: lambda seen: "Add them."}, **kwargs)()
+def trl_duo():
+    return to_trl_environment(DUO, "actor_0", {"reasoner_0": lambda seen: "Add them."})()
 
 
-def test_the_reset_of_trl_tells_the_task_and_how_to_act():
-    game = trl_environment()
-    told = game.reset(seed=0, task_id=TASK.id, prompt="ignored")
+def test_the_reset_of_trl_tells_the_task_and_how_to_act_and_a_group_starts_alike():
+    told = trl_duo().reset(seed=0, task_id=TASK.id, prompt="ignored")
     assert [part for part in (TASK.prompt, "Add them.", "`say`") if part not in told] == []
-
-
-def test_the_rollouts_of_a_group_start_alike():
-    assert trl_environment().reset(seed=5) == trl_environment().reset(seed=5)
-    assert len({trl_environment().reset(seed=seed) for seed in range(5)}) > 1
+    starts = [trl_duo().reset(seed=seed) for seed in (5, 5, 0, 1, 2, 3)]
+    assert starts[0] == starts[1]
+    assert len(set(starts)) > 1
     with pytest.raises(ValueError, match="a column 'seed'"):
-        trl_environment().reset(prompt=[])
+        trl_duo().reset(prompt=[])
 
 
 def test_trl_is_paid_once_the_game_is_over():
-    game = trl_environment()
+    game = trl_duo()
     game.reset(seed=0, index=3)
     assert game.get_reward() == 0.0
-    assert game.say(RIGHT) == "The game is over."
-    assert game.get_reward() == 1.0
-    assert game.say("more") == "The game is over."
+    for said in (RIGHT, "more"):
+        assert game.say(said) == "The game is over."
+        assert game.get_reward() == 1.0
     game.reset(seed=1)
     assert game.get_reward() == 0.0
 
 
-def test_a_broken_game_is_unscored_and_the_next_is_played():
-    game = to_trl_environment(lambda: Broken("step"), "buyer_0", {"seller_0": lambda seen: "a"})()
-    game.reset(seed=0)
-    with pytest.raises(GameFailedError):
-        game.say("a")
+@pytest.mark.parametrize("where", ["reset", "step"])
+def test_a_broken_game_is_unscored_and_the_next_is_played(where):
+    game = to_trl_environment(lambda: Broken(where), "buyer_0", {"seller_0": lambda seen: "a"})()
+    told = game.reset(seed=0)
+    assert ("the roof fell in" in told) == (where == "reset")
+    if where == "step":
+        with pytest.raises(GameFailedError):
+            game.say("a")
     assert game.get_reward() is None
     assert "digit" in game.reset(seed=1)
     assert game.get_reward() == 0.0
-
-
-def test_a_broken_reset_is_unscored():
-    game = to_trl_environment(lambda: Broken("reset"), "buyer_0", {"seller_0": lambda seen: "a"})()
-    assert "the roof fell in" in game.reset(seed=0)
-    assert game.get_reward() is None
 
 
 # --------------------------------------------------------------------- imports
