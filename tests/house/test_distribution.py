@@ -9,12 +9,15 @@ import zipfile
 
 import pytest
 
+import envs_data
 from tests.distribution import REPOSITORY_ONLY, DistributionError, check_content, main, packaged_files
 from tests.house.house_pages import ROOT
 
 
 def test_a_wheel_must_hold_modules_data_presets_templates_and_pages():
     wanted = packaged_files()
+    stored = [{**entry["splits"], **entry.get("attachments", {})} for entry in envs_data.manifest().values()]
+    assert {f"envs_data/{part['file']}" for parts in stored for part in parts.values()} <= wanted
     assert {
         "baselines/cli/main.py",
         "baselines/experiments/laptop/figure3_marft_a_duo.toml",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
-import json
 import re
 import subprocess
 import sys
 import tomllib
 from datetime import date
-from fnmatch import fnmatchcase
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from tests.house.house_pages import ROOT
@@ -23,16 +22,15 @@ PACKAGES = ("marft_envs", "marft_agents", "baselines", "envs_data")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
+def _text(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
 def _yaml(path):
-    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+    return yaml.safe_load(_text(path))
 
 
-def _lines(path):
-    return (ROOT / path).read_text(encoding="utf-8").splitlines()
-
-
-def _pins():
-    return dict(line.split("==") for line in _lines("constraints.txt") if line and not line.startswith("#"))
+PINS = dict(line.split("==") for line in _text("constraints.txt").splitlines() if line and not line.startswith("#"))
 
 
 # -------------------------------------------------------------- GitHub Actions
@@ -43,8 +41,28 @@ def jobs():
     return _yaml(".github/workflows/ci.yml")["jobs"]
 
 
+@pytest.fixture(scope="module")
+def release():
+    return _yaml(".github/workflows/release.yml")["jobs"]
+
+
 def _commands(job):
     return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def _settings(job, action):
+    """Return the inputs of each use of an action of GitHub's."""
+    return [step["with"] for step in job["steps"] if step.get("uses", "").startswith(f"actions/{action}@")]
+
+
+@pytest.mark.parametrize(("name", "theirs"), [("ci", set()), ("release", {"pypa/gh-action-pypi-publish@release/v1"})])
+def test_a_workflow_needs_no_kept_secret_may_write_nothing_and_pins_each_action_to_a_version(name, theirs):
+    path = f".github/workflows/{name}.yml"
+    workflow = _yaml(path)
+    assert "secrets." not in _text(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    used = {step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step}
+    assert {one for one in used if not re.fullmatch(r"actions/[\w-]+@v\d+", one)} == theirs
 
 
 def test_ci_runs_the_local_script_as_root_with_the_python_of_the_matrix(jobs):
@@ -54,21 +72,18 @@ def test_ci_runs_the_local_script_as_root_with_the_python_of_the_matrix(jobs):
     ]
     assert test["runs-on"].startswith("ubuntu")
     assert test["strategy"]["fail-fast"] is False
-    setup = [step["with"] for step in test["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
-    assert setup == [{"python-version": "${{ matrix.python }}"}]
-    assert re.search(r"^PYTHON \?= ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert _settings(test, "setup-python") == [{"python-version": "${{ matrix.python }}"}]
+    assert re.search(r"^PYTHON \?= ", _text("Makefile"), re.MULTILINE)
 
 
 def test_ci_runs_on_the_versions_that_the_project_claims(jobs):
     tested = jobs["test"]["strategy"]["matrix"]["python"]
     prefix = "Programming Language :: Python :: 3."
     claimed = ["3." + line.removeprefix(prefix) for line in PROJECT["classifiers"] if line.startswith(prefix)]
-    assert tested == claimed
-    assert all(isinstance(version, str) for version in tested)  # 3.10 is not 3.1
+    assert tested == claimed  # strings: 3.10 is not 3.1
+    before_the_oldest = f"3.{min(int(version.removeprefix('3.')) for version in tested) - 1}"
     supported = SpecifierSet(PROJECT["requires-python"])
-    assert all(version in supported for version in tested)
-    oldest = min(int(version.removeprefix("3.")) for version in tested)
-    assert f"3.{oldest - 1}" not in supported
+    assert [version for version in [before_the_oldest, *tested] if version in supported] == tested
 
 
 def test_ci_builds_installs_and_uploads_wheel_and_sdist(jobs):
@@ -76,73 +91,22 @@ def test_ci_builds_installs_and_uploads_wheel_and_sdist(jobs):
     commands = "\n".join(_commands(build))
     assert "python -m build\n" in commands  # without flags: the sdist, and the wheel of it
     assert "--constraint constraints.txt build\n" in commands
-    assert "build" in _pins()
     assert "pip install --constraint constraints.txt dist/*.whl" in commands
     assert "marft data check" in commands  # the wheel has the data
-    uploads = [step["with"] for step in build["steps"] if step.get("uses", "").startswith("actions/upload-artifact@")]
-    assert uploads == [{"name": "dist", "path": "dist/", "if-no-files-found": "error"}]
+    assert _settings(build, "upload-artifact") == [{"name": "dist", "path": "dist/", "if-no-files-found": "error"}]
 
 
-def test_the_wheel_has_the_data_and_neither_its_generators_nor_other_libraries():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    find, patterns = settings["packages"]["find"], settings["package-data"]["envs_data"]
+def test_the_wheel_has_all_packages_but_generators_attacks_and_other_libraries():
+    find = tomllib.loads(_text("pyproject.toml"))["tool"]["setuptools"]["packages"]["find"]
     folders = {path.parent.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
-    chosen = {
-        folder
-        for folder in folders
-        if any(fnmatchcase(".".join(folder.parts), pattern) for pattern in find["include"])
-        and not any(fnmatchcase(".".join(folder.parts), pattern) for pattern in find["exclude"])
+    packages = {".".join(folder.parts) for folder in folders}
+    included = {package for pattern in find["include"] for package in fnmatch.filter(packages, pattern)}
+    left_out = packages - included | {
+        package for pattern in find["exclude"] for package in fnmatch.filter(packages, pattern)
     }
-    repository_only = ("envs_data/build", "baselines/third_party", "marft_envs/sandbox/attacks")
-    generators = {folder for folder in folders if folder.as_posix().startswith(repository_only)}
-    assert len(generators) > 3
-    assert folders - chosen == generators
-    files = {
-        path.relative_to(ROOT / "envs_data") for pattern in patterns for path in (ROOT / "envs_data").glob(pattern)
-    }
-    assert {Path("manifest.json"), *map(Path, _data_files())} < files
-    assert [path for path in files if path.parts[0] == "build"] == []
-
-
-def _data_files():
-    for entry in json.loads((ROOT / "envs_data" / "manifest.json").read_text(encoding="utf-8")).values():
-        for part in (*entry["splits"].values(), *entry.get("attachments", {}).values()):
-            yield part["file"]
-
-
-def test_ci_may_write_nothing_and_pins_each_action_to_a_version(jobs):
-    assert _yaml(".github/workflows/ci.yml")["permissions"] == {"contents": "read"}
-    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
-    assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@v\d+", name)] == []
-
-
-# -------------------------------------------------------------------- release
-
-
-@pytest.fixture(scope="module")
-def release():
-    return _yaml(".github/workflows/release.yml")["jobs"]
-
-
-def test_a_release_is_built_used_and_then_published(release):
-    build = "\n".join(_commands(release["build"]))
-    assert build.index("GITHUB_REF_NAME") < build.index("python -m build\n") < build.index("tests/distribution.py")
-    assert (ROOT / "tests" / "distribution.py").is_file()
-    assert release["publish"]["needs"] == "build"
-    assert release["attach"]["needs"] == release["docs"]["needs"] == "publish"
-    assert any("make docs VERSION=" in command for command in _commands(release["docs"]))
-
-
-def test_a_release_needs_no_kept_secret_and_each_job_has_the_rights_it_needs(release):
-    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
-    assert "secrets." not in text
-    assert _yaml(".github/workflows/release.yml")["permissions"] == {"contents": "read"}
-    rights = {name: job.get("permissions") for name, job in release.items()}
-    write = {"contents": "write"}
-    assert rights == {"build": None, "publish": {"id-token": "write"}, "attach": write, "docs": write}
-    used = {step["uses"] for job in release.values() for step in job["steps"] if "uses" in step}
-    theirs = {name for name in used if not re.fullmatch(r"actions/[\w-]+@v\d+", name)}
-    assert theirs == {"pypa/gh-action-pypi-publish@release/v1"}
+    repository_only = ("envs_data.build", "baselines.third_party", "marft_envs.sandbox.attacks")
+    assert left_out == {package for package in packages if package.startswith(repository_only)}
+    assert len(left_out) > 3
 
 
 # ------------------------------------------------------------------ pre-commit
@@ -154,7 +118,7 @@ def test_hooks_are_the_checks_of_make_lint_from_the_virtual_environment():
     assert repository["repo"] == "local"
     hooks = repository["hooks"]
     assert all(hook["language"] == "system" and "additional_dependencies" not in hook for hook in hooks)
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", _text("Makefile"), re.MULTILINE)[1]
     checks = [line.strip().removeprefix("$(BIN)/").removesuffix(" .") for line in recipe.splitlines()]
     entries = [hook["entry"].removeprefix(".venv/bin/").replace(" --force-exclude", "") for hook in hooks]
     assert entries == [check.replace(" --check", "") for check in checks]
@@ -162,10 +126,19 @@ def test_hooks_are_the_checks_of_make_lint_from_the_virtual_environment():
     assert whole == {"mypy", "import-linter"}
 
 
-def test_the_tools_of_the_hooks_are_pinned_and_part_of_the_extra_dev():
-    for tool in ("ruff", "mypy", "import-linter", "pre-commit"):
-        assert tool in _pins()
-        assert any(line.startswith(tool) for line in PROJECT["optional-dependencies"]["dev"])
+# ------------------------------------------------------- requirements and pins
+
+
+def test_what_builds_and_checks_is_pinned_and_the_hooks_tools_are_part_of_the_extra_dev():
+    tools = {"ruff", "mypy", "import-linter", "pre-commit"}
+    assert {"torch", "pytest", "build", *tools} <= PINS.keys()
+    assert tools <= {Requirement(line).name for line in PROJECT["optional-dependencies"]["dev"]}
+
+
+def test_pins_satisfy_what_the_project_asks_for():
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    asked = [Requirement(line) for group in groups for line in group]
+    assert [str(one) for one in asked if one.name in PINS and not one.specifier.contains(PINS[one.name])] == []
 
 
 # ------------------------------------------------------ citation and templates
@@ -184,9 +157,10 @@ def test_the_citation_names_this_version_and_the_paper():
     assert paper["url"] == PROJECT["urls"]["Paper"] == "https://arxiv.org/abs/2504.16129"
 
 
-def test_the_urls_of_the_project_stand_in_its_readme():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [url for url in PROJECT["urls"].values() if url not in readme] == []
+def test_the_urls_of_the_project_stand_in_its_readme_and_its_licence_is_there():
+    assert [url for url in PROJECT["urls"].values() if url not in _text("README.md")] == []
+    assert _text("LICENSE").startswith("MIT License")
+    assert PROJECT["license"] == "MIT"
 
 
 @pytest.mark.parametrize("name", ["bug", "environment", "algorithm"])
@@ -202,7 +176,7 @@ def test_issue_forms_are_complete(name):
 
 
 def test_the_security_policy_names_a_private_way_and_no_address():
-    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    policy = _text("SECURITY.md")
     assert "private vulnerability reporting" in policy
     assert not re.search(r"[\w.]+@[\w.]+\.\w+", policy)
     for backend in ("docker", "bubblewrap", "landlock", "unsafe"):
@@ -220,11 +194,10 @@ def test_each_package_has_the_version_of_the_distribution(package):
         _ = module.missing
 
 
-def test_the_version_is_written_in_pyproject_and_costs_no_import():
+def test_the_version_is_the_newest_of_the_changelog_written_in_pyproject_and_costs_no_import():
     """Reading it takes the import of importlib.metadata, which these two packages do without."""
-    for package in PACKAGES:
-        text = (ROOT / package / "__init__.py").read_text(encoding="utf-8")
-        assert PROJECT["version"] not in text
+    assert re.search(r"^## \[(\d+\.\d+\.\d+)\]", _text("CHANGELOG.md"), re.MULTILINE)[1] == PROJECT["version"]
+    assert [package for package in PACKAGES if PROJECT["version"] in _text(f"{package}/__init__.py")] == []
     code = "import sys, envs_data, marft_agents, baselines; print('importlib.metadata' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

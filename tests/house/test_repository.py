@@ -1,4 +1,4 @@
-"""The repository itself: public names, a light import, import contracts, versions, doctests, what no file may name."""
+"""The repository itself: public names, a light import, import contracts, doctests, what no file may name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from functools import cache
 from importlib import metadata
 from itertools import chain
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import marft_envs
 from tests.house.house_pages import ROOT
@@ -57,35 +58,6 @@ def test_packages_import_only_what_they_may():
     assert "0 broken" in done.stdout
 
 
-@cache
-def _project():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-def test_the_version_is_the_newest_of_the_changelog():
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    newest = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, re.MULTILINE)[0]
-    assert newest == _project()["version"]
-
-
-def test_the_licence_is_there():
-    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("MIT License")
-    assert _project()["license"] == "MIT"
-
-
-def test_pins_satisfy_what_the_project_asks_for():
-    from packaging.requirements import Requirement
-
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-    groups = [_project()["dependencies"], *_project()["optional-dependencies"].values()]
-    asked = [Requirement(line) for group in groups for line in group if not line.startswith("marft[")]
-    for requirement in asked:
-        if requirement.name in pins:
-            assert requirement.specifier.contains(pins[requirement.name]), str(requirement)
-    assert {"torch", "ruff", "mypy", "pytest"} <= set(pins)
-
-
 def _imported():
     """Yield the top-level modules that our packages and tests import."""
     for folder in (*PACKAGES, "tests"):
@@ -98,10 +70,8 @@ def _imported():
 
 def test_what_is_imported_is_declared():
     """A package that comes only because another asks for it may go with that one's next release."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    lines = [*_project()["dependencies"], *chain(*_project()["optional-dependencies"].values())]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     declared = {canonicalize_name(Requirement(line).name) for line in lines} | APART | BRIDGED
     owners = metadata.packages_distributions()
     imported = {name: {canonicalize_name(owner) for owner in owners.get(name, ())} for name in set(_imported())}
