@@ -7,6 +7,7 @@ import re
 import sys
 from functools import cache
 
+import grimp
 import pytest
 
 from tests.house.house_pages import PAGES, ROOT, blocks
@@ -26,7 +27,7 @@ def _text(page):
 def _names(path):
     """Return the names that a Python file defines or imports, with the members of its classes as `Class.member`."""
     found = set()
-    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+    for node in ast.parse(_text(path)).body:
         found |= _bound(node)
         if isinstance(node, ast.ClassDef):
             found |= {f"{node.name}.{name}" for member in node.body for name in _bound(member)}
@@ -83,79 +84,63 @@ def _section(page, heading):
 def test_where_to_put_a_thing_names_what_is_there():
     """A name in a row is one of the Python files of that row."""
     rows = _rows(_section("CONTRIBUTING.md", "Where do I put ..."), columns=4)[1:]
-    wanted = "task environment algorithm grader world dependency benchmark backend language"
     titles = " ".join(row[0] for row in rows)
+    wanted = "task environment algorithm grader world dependency benchmark backend language"
     assert [word for word in wanted.split() if word not in titles] == []
     named = 0
     for row in rows:
         line = " | ".join(row)
-        files = [path for path in PATH.findall(line) if path.endswith(".py")]
-        for name in NAME.findall(line):
-            named += 1
-            assert any(name in _names(path) for path in files), f"{row[0]}: {name} is in none of {files}"
+        known = set().union(*(_names(path) for path in PATH.findall(line) if path.endswith(".py")))
+        names = NAME.findall(line)
+        assert [name for name in names if name not in known] == [], row[0]
+        named += len(names)
     assert named > len(rows)
 
 
 def test_the_modules_of_the_architecture_exist():
     """A cell of the table names modules of one package; the package stands before the first."""
-    rows = _rows(_section("docs/architecture.md", "Where things are"), columns=2)[1:]
-    for cell, _ in rows:
+    for cell, _ in _rows(_section("docs/architecture.md", "Where things are"), columns=2)[1:]:
         first, *others = re.findall(r"`([\w.]+)`", cell)
         package = first.split(".")[0]
         for dotted in (first, *(f"{package}.{name}" for name in others)):
             path, rest = _module(dotted)
-            assert path is not None, dotted
-            assert rest == "", dotted
+            assert (path is not None, rest) == (True, ""), dotted
 
 
 # ----------------------------------------------------------------- drawings
 
 
-def _imports(group):
-    """Return the modules that some modules import."""
-    found = set()
-    for dotted in group:
-        base = ROOT.joinpath(*dotted.split("."))
-        for path in [base.with_suffix(".py")] if not base.is_dir() else base.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom):
-                    found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-                elif isinstance(node, ast.Import):
-                    found |= {alias.name for alias in node.names}
-    return found
-
-
 def test_the_drawing_of_the_packages_shows_imports_that_there_are():
     drawing = blocks("docs/architecture.md")[0].text
     groups, package = {}, ""
-    for line in drawing.splitlines():
-        if subgraph := re.match(r" *subgraph (\w+)\[", line):
-            package = subgraph[1]
-        elif node := re.match(r' *(\w+)\["(.+)"\]$', line):
-            groups[node[1]] = [f"{package}.{name}" for name in node[2].split(", ")]
-    modules = [dotted for group in groups.values() for dotted in group]
-    assert [dotted for dotted in modules if _module(dotted)[1]] == []
-    assert {dotted.split(".")[0] for dotted in modules} == set(PACKAGES)
+    for subgraph, node, names in re.findall(r'^ *(?:subgraph (\w+)\[.*|(\w+)\["(.+)"\])$', drawing, re.MULTILINE):
+        package = subgraph or package
+        if node:
+            groups[node] = [f"{package}.{name}" for name in names.split(", ")]
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    modules = {module for group in groups.values() for module in group}
+    assert modules <= graph.modules
+    assert {module.split(".")[0] for module in modules} == set(PACKAGES)
+    inside = {node: set(group).union(*map(graph.find_descendants, group)) for node, group in groups.items()}
+
+    def imported_by(modules):
+        return set().union(*map(graph.find_modules_directly_imported_by, modules))
+
     arrows = re.findall(r"^ *(\w+) --> (\w+)$", drawing, re.MULTILINE)
     assert len(arrows) > len(PACKAGES)
     for source, target in arrows:
-        imported = {name for name in _imports(groups[source]) if name is not None}
-        for package in imported & set(PACKAGES):  # what it exports is reached through it
-            imported |= _imports([f"{package}.__init__"])
-        wanted = groups[target]
-        assert any(name == one or name.startswith(one + ".") for name in imported for one in wanted), (source, target)
+        imported = imported_by(inside[source])
+        imported |= imported_by(imported & set(PACKAGES))  # what a package exports is reached through it
+        assert imported & inside[target], (source, target)
 
 
 def test_the_functions_of_the_other_drawings_exist():
     """A label is `module.function` of marft_agents, or `Class.method` of either package."""
-    paths = [
-        path for package in PACKAGES[:2] for path in (ROOT / package).rglob("*.py") if "programs" not in path.parts
-    ]
-    members = set().union(*(_names(str(path.relative_to(ROOT))) for path in paths))
-    labels = {
-        label for block in blocks("docs/architecture.md")[1:3] for label in re.findall(r'\["(.+?)"\]', block.text)
-    }
+    paths = [path.relative_to(ROOT) for package in PACKAGES[:2] for path in (ROOT / package).rglob("*.py")]
+    members = set().union(*(_names(str(path)) for path in paths if "programs" not in path.parts))
     stems = {path.stem for path in paths}
+    drawings = "".join(block.text for block in blocks("docs/architecture.md")[1:3])
+    labels = set(re.findall(r'\["(.+?)"\]', drawings))
     assert len(labels) > 10
     for label in labels:
         owner, name = label.split(".")
@@ -216,22 +201,17 @@ def test_one_turn_calls_what_is_listed_in_that_order(tmp_path):
 # ---------------------------------------------------------------- glossary
 
 
-def test_the_glossary_has_one_line_and_one_link_per_term():
+def test_the_glossary_has_one_line_and_one_link_per_term_and_quotes_names_that_the_code_has():
+    """A word of the code that differs from the term is a class of the linked module or of marft_agents."""
     rows = _rows(_text("docs/glossary.md"), columns=3)[1:]
     terms = [row[0].replace("*", "").casefold() for row in rows]
     assert 40 <= len(rows) <= 70
-    assert terms == sorted(terms)
-    assert len(set(terms)) == len(terms)
+    assert terms == sorted(set(terms))
     for term, meaning, where in rows:
         assert re.fullmatch(r"\[[\w .]+\]\([\w./#-]+\)", where), term
         assert meaning.endswith("."), term
         assert len(meaning.split()) <= 25, term
-
-
-def test_the_glossary_quotes_names_that_the_code_has():
-    """A word of the code that differs from the term is a class of the linked module or of marft_agents."""
-    for term, meaning, where in _rows(_text("docs/glossary.md"), columns=3)[1:]:
         linked = re.search(r"\((?:\.\./)?([\w./]+)", where)[1]
-        for name in re.findall(r"`([A-Z]\w+)`", meaning):
-            homes = (linked, "marft_agents/trajectory.py")
-            assert any(name in _names(home) for home in homes if home.endswith(".py")), f"{term}: {name}"
+        homes = [home for home in (linked, "marft_agents/trajectory.py") if home.endswith(".py")]
+        known = set().union(*map(_names, homes))
+        assert set(re.findall(r"`([A-Z]\w+)`", meaning)) <= known, term
