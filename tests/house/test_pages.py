@@ -48,6 +48,10 @@ RUN = [(page,) for page in PAGES if page not in (*TUTORIAL, *QUOTING, *AGENTS)] 
 OWN_SETTINGS = {"luck.toml": GraderSettings.of, "hotel.toml": ToolFile.read}  # files that are no config of a command
 
 
+def _text(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
 def _runs(block):
     return block.language in ("python", "console")
 
@@ -67,10 +71,13 @@ def test_examples_run_in_order_and_print_what_is_shown(pages, tmp_path):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
     examples = [block for block in everything if _runs(block)]
-    texts = [f"import {Path(block.file).stem}" if block.file else block.text for block in examples]
     described = [
-        {"language": block.language, "text": text, "where": block.where}
-        for block, text in zip(examples, texts, strict=True)
+        {
+            "language": block.language,
+            "text": f"import {Path(block.file).stem}" if block.file else block.text,
+            "where": block.where,
+        }
+        for block in examples
     ]
     (tmp_path / "blocks.json").write_text(json.dumps(described), encoding="utf-8")
     done = _run_python([str(ROOT / "tests/house/run_page.py"), "blocks.json"], tmp_path)
@@ -83,20 +90,10 @@ def test_examples_run_in_order_and_print_what_is_shown(pages, tmp_path):
 
 
 def _run_python(arguments, folder):
+    own = {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1", "COLUMNS": "100", "NO_COLOR": "1"}
+    command = [sys.executable, "-W", "error", *arguments]
     return subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}",
-            "OMP_NUM_THREADS": "1",
-            "COLUMNS": "100",
-            "NO_COLOR": "1",
-        },
-        capture_output=True,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
+        command, cwd=folder, env=os.environ | own, capture_output=True, encoding="utf-8", timeout=240, check=False
     )
 
 
@@ -115,27 +112,24 @@ def test_the_uses_of_the_readme_are_short():
     lines = {use.where: re.findall(r"^(?!from |import |$).+", use.text, re.MULTILINE) for use in uses}
     assert len(lines) == 3
     assert {where: found for where, found in lines.items() if len(found) > 8} == {}
-    start = blocks("README.md")[0]
-    assert [command.split()[:2] for where, command in commands() if where == start.where] == [
+    start = blocks("README.md")[0].where
+    assert [command.split()[:2] for where, command in commands() if where == start] == [
         ["make", "quickstart"],
         ["make", "test"],
     ]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = _text("README.md")
     assert text[: text.index("](docs/quickstart.png)")].count("\n") < 20
+    assert text.index("<!-- results:begin -->\n") < text.index("<!-- results:end -->")
 
 
 def test_the_environment_of_the_readme_conforms(tmp_path):
     (file,) = [block for block in blocks("README.md") if block.file == "my_sums.py"]
     (tmp_path / "my_sums.py").write_text(file.text, encoding="utf-8")
-    checked = """
-import my_sums
-from functools import partial
-import marft_envs
-from marft_envs.testing import check_environment
-
-report = check_environment(partial(marft_envs.make, "my/sums_trio-v0"), cycles=5)
-assert report.passed, str(report)
-"""
+    checked = (
+        "import functools, marft_envs, marft_envs.testing as testing, my_sums\n"
+        "report = testing.check_environment(functools.partial(marft_envs.make, 'my/sums_trio-v0'), cycles=5)\n"
+        "assert report.passed, str(report)"
+    )
     done = _run_python(["-c", checked], tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -156,8 +150,7 @@ def test_json_and_toml_blocks_are_wellformed():
 
 def test_every_block_has_a_known_language():
     known = {"python", "text", "bash", "console", "json", "toml", "mermaid", "math"}
-    unknown = [block.where for page in PAGES for block in blocks(page) if block.language not in known]
-    assert unknown == []
+    assert [block.where for page in PAGES for block in blocks(page) if block.language not in known] == []
 
 
 def test_drawings_are_flowcharts_with_closed_brackets():
@@ -177,37 +170,29 @@ def parser():
     return build_parser()
 
 
-@pytest.fixture(scope="module")
-def targets():
-    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-
-
-@pytest.fixture(scope="module")
-def extras():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return set(project["optional-dependencies"])
+TARGETS = set(re.findall(r"^([a-z-]+):", _text("Makefile"), re.MULTILINE))
+EXTRAS = set(tomllib.loads(_text("pyproject.toml"))["project"]["optional-dependencies"])
+ARGUMENTS = set(re.findall(r"^ARG (\w+)", _text("Dockerfile"), re.MULTILINE))
 
 
 @pytest.mark.parametrize(("where", "command"), commands())
-def test_every_command_of_the_pages_exists(where, command, parser, targets, extras):
+def test_every_command_of_the_pages_exists(where, command, parser):
     words = shlex.split(command, comments=True)
     program, *arguments = itertools.dropwhile(re.compile(r"[A-Z_]+=").match, words)  # variables stand first
     if program == "marft":
         _assert_parses(parser, arguments)
         parser.parse_args(arguments)
     elif program == "make":
-        assert {argument for argument in arguments if not argument.startswith("ARGS=")} <= targets
+        assert {argument for argument in arguments if not argument.startswith("ARGS=")} <= TARGETS
     elif program == "pip":
         wanted = re.search(r"^marft\[([\w,]+)\]$", arguments[-1])
         assert arguments[0] == "install", where
-        assert wanted is None or set(wanted[1].split(",")) <= extras, where
+        assert wanted is None or set(wanted[1].split(",")) <= EXTRAS, where
     elif program == "ray":
         assert arguments[0] == "start", where
     elif program == "docker":
         assert arguments[0] in ("build", "run"), where
-        given = re.findall(r"--build-arg (\w+)=", command)
-        dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-        assert all(re.search(rf"^ARG {name}\b", dockerfile, re.MULTILINE) for name in given), where
+        assert set(re.findall(r"--build-arg (\w+)=", command)) <= ARGUMENTS, where
         if arguments[0] == "run":
             parser.parse_args(shlex.split(re.search(r" marft(?:-cuda)? (.+)", command)[1]))
     elif program == ".":
@@ -225,38 +210,36 @@ def _assert_parses(parser, arguments):
     flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
     known, rest = set(), list(arguments)
     while parser._subparsers and rest:
-        parser = parser._subparsers._group_actions[0].choices[rest.pop(0)]
+        parser = _subcommands(parser)[rest.pop(0)]
         known |= set(parser._option_string_actions)
     assert flags <= known, "a flag that there is not, or an abbreviated one"
 
 
-def test_commands_within_sentences_exist(parser):
-    known = parser._subparsers._group_actions[0].choices
+def _subcommands(parser):
+    return parser._subparsers._group_actions[0].choices
+
+
+def test_commands_within_sentences_exist_and_every_command_has_a_line_on_its_page(parser):
+    known = set(_subcommands(parser))
     for page in PAGES:
-        for name in re.findall(r"`marft ([a-z][a-z-]*)", (ROOT / page).read_text(encoding="utf-8")):
-            assert name in known, f"{page}: marft {name}"
-
-
-def test_every_command_has_a_line_on_its_page(parser):
-    page = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
-    for name in parser._subparsers._group_actions[0].choices:
-        assert re.search(rf"^\| `marft {name}\b", page, re.MULTILINE), name
+        assert set(re.findall(r"`marft ([a-z][a-z-]*)", _text(page))) <= known, page
+    assert known <= set(re.findall(r"^\| `marft ([a-z-]+)\b", _text("docs/command_line.md"), re.MULTILINE))
 
 
 def _lists_of_forms():
     """Yield (page, text) for each list of the forms of communication: a paragraph, a table, or one row of a table."""
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for block in re.split(r"\n{2,}", page.read_text(encoding="utf-8")):
+    for page in ("README.md", *DOCS):
+        for block in re.split(r"\n{2,}", _text(page)):
             for row in [line for line in block.splitlines() if "tail:N" in line]:
                 whole_row = row.startswith("|") and "full" in row
-                yield page.name, row if whole_row else block
+                yield Path(page).name, row if whole_row else block
 
 
 def test_who_lists_the_forms_of_communication_lists_all(parser):
     found = list(_lists_of_forms())
     assert {page for page, _ in found} >= {"teams.md", "tools.md", "math.md", "codeforces.md"}
     for name in ("train", "eval", "play"):
-        help_ = parser._subparsers._group_actions[0].choices[name]._option_string_actions["--communication"].help
+        help_ = _subcommands(parser)[name]._option_string_actions["--communication"].help
         found.append((f"marft {name} --help", re.sub(r"[\w:]+", r'"\g<0>"', help_)))
     missing = {(page, form) for page, text in found for form in FORMS if not re.search(rf'["`]{form}["`]', text)}
     assert missing == set()
@@ -267,37 +250,30 @@ def test_who_lists_the_forms_of_communication_lists_all(parser):
 
 
 def test_every_field_of_an_outcome_has_a_row_on_the_page_of_tasks():
-    page = (ROOT / "docs/tasks.md").read_text(encoding="utf-8")
-    fields = [field.name for field in dataclasses.fields(marft_envs.Outcome)]
-    assert [name for name in fields if not re.search(rf"^\| `{name}` \|", page, re.MULTILINE)] == []
+    rows = re.findall(r"^\| `(\w+)` \|", _text("docs/tasks.md"), re.MULTILINE)
+    assert {field.name for field in dataclasses.fields(marft_envs.Outcome)} <= set(rows)
 
 
 def test_the_sizes_of_embedded_sets_are_those_of_the_manifest():
-    text = (ROOT / "docs/data.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\| `(\w+)` \|.*?(\d+) / (\d+)", text, re.MULTILINE)
+    """A row that says `each` gives the size of each family of the set, all others that of the whole."""
+    found = re.findall(r"^\| `(\w+)` \|.*?(\d+) / (\d+) \|(.+)", _text("docs/data.md"), re.MULTILINE)
     assert found
-    for name, train, test in found:
+    for name, train, test, content in found:
         sets = [entry["splits"] for key, entry in envs_data.manifest().items() if key.split("/")[0] == name]
-        rows = tuple(sum(splits[split]["rows"] for splits in sets) for split in ("train", "test"))
-        assert (int(train), int(test)) == rows, name
+        rows = [tuple(splits[split]["rows"] for split in ("train", "test")) for splits in sets]
+        sizes = set(rows) if " each:" in content else {tuple(map(sum, zip(*rows, strict=True)))}
+        assert sizes == {(int(train), int(test))}, name
 
 
 def test_the_readme_names_every_registered_task_and_team():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("An id is a [task]")[2].partition(" All are environments")[0]
+    section = _text("README.md").partition("An id is a [task]")[2].partition(" All are environments")[0]
     tasks, teams = section.partition("Tasks are ")[2].split("Teams are ")
     ours = [marft_envs.spec(id) for id in marft_envs.envs() if id.startswith("marft/")]
     ours = [spec for spec in ours if spec.plugin not in UNLISTED]
     assert set(re.findall(r"`(\w+)`", tasks)) == {spec.task for spec in ours}
-    ours = [spec for spec in ours if spec.team in PRESETS]  # `shards` has teams of its own, which its page lists
-    assert set(re.findall(r"`(\w+)`", teams)) == {spec.team for spec in ours}
-    presets = (ROOT / "docs/teams.md").read_text(encoding="utf-8")
-    assert {spec.team for spec in ours if not re.search(rf"^\| `{spec.team}` \|", presets, re.MULTILINE)} == set()
-
-
-def test_the_readme_keeps_a_place_for_results():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"<!-- results:begin -->\n.*?<!-- results:end -->", text, re.DOTALL)
+    ours = {spec.team for spec in ours if spec.team in PRESETS}  # `shards` has teams of its own, which its page lists
+    assert set(re.findall(r"`(\w+)`", teams)) == ours
+    assert ours <= set(re.findall(r"^\| `(\w+)` \|", _text("docs/teams.md"), re.MULTILINE))
 
 
 # --------------------------------------------------------------------- links
@@ -305,10 +281,7 @@ def test_the_readme_keeps_a_place_for_results():
 
 @pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
 def test_links_within_the_repository_lead_somewhere(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        if target.startswith("https://"):
-            continue
+    for target in re.findall(r"\]\((?!https://)([^)]+)\)", _text(page)):
         file, _, anchor = target.partition("#")
         linked = ((ROOT / page).parent / file).resolve() if file else ROOT / page
         assert linked.is_file(), f"{page}: {target}"
@@ -323,7 +296,7 @@ def _anchors(text):
 
 def test_the_index_has_a_row_for_every_page():
     """The rows are the navigation of the site. A folder with an index of its own needs one row."""
-    assert f"({INDEX})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"({INDEX})" in _text("README.md")
     rows = set(rows_of_the_index())
     folders = tuple(row.removesuffix("README.md") for row in rows if row.endswith("/README.md"))
     assert [page for page in DOCS if page not in rows and page != INDEX and not page.startswith(folders)] == []
