@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.house_pages import DOCS, ROOT
+
 PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "docs_generator", "envs_data", "marft_common")
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()
@@ -14,7 +14,6 @@ MODULES = sorted(
     for path in (ROOT / package).rglob("*.py")
     if not {"attacks", "template"} & set(path.parts)
 )
-PAGES = [*sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")), "README.md"]
 GUIDES = (
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -92,7 +91,7 @@ def test_docstrings_and_messages_speak_the_fields_english(package):
     assert faults == []
 
 
-@pytest.mark.parametrize("page", dict.fromkeys([*PAGES, *GUIDES]))
+@pytest.mark.parametrize("page", dict.fromkeys([*DOCS, "README.md", *GUIDES]))
 def test_pages_have_short_sentences_in_the_fields_english(page):
     found = list(sentences(page))
     assert len(found) > 5

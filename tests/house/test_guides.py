@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from functools import cache
+from functools import cache, partial
 
 import grimp
 import pytest
@@ -169,23 +169,17 @@ def _first_calls(run):
 
 
 def test_one_turn_calls_what_is_listed_in_that_order(tmp_path):
-    import torch
-
     import marft_envs
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.learning.learner import Learner
     from marft_agents.learning.settings import LearnerSettings
-    from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
     from marft_agents.runs.run_folder import RunFolder
     from marft_agents.runs.schedule import TrainingSchedule
     from marft_agents.runs.trainer import Trainer
+    from tests.helpers.fakes import word_team
 
-    def make_env():
-        return marft_envs.make("marft/math_duo-v0", data="embedded:stories")
-
-    sampling, cpu = SamplingParams(max_new_tokens=4), torch.device("cpu")
-    team = build_team(make_env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, device=cpu)
+    make_env = partial(marft_envs.make, "marft/math_duo-v0", data="embedded:stories")
+    team = word_team(make_env().possible_agents, sampling=SamplingParams(max_new_tokens=4))
     folder = RunFolder(tmp_path / "run", {})
     schedule = TrainingSchedule(updates=1, groups=1, group_size=2)
     trainer = Trainer(make_env, team, Learner(team, LearnerSettings()), schedule, folder=folder)
