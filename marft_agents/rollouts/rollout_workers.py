@@ -13,7 +13,7 @@ their weight is min(pi_old / mu, C). Prompt groups older than S versions are dro
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -147,12 +147,16 @@ class WorkerRollouts:
 
     def _land(self, timeout: float | None) -> None:
         """Collect what is finished; wait for some of it, unless the timeout is 0."""
-        for future in wait(self._flying, timeout, return_when=FIRST_COMPLETED).done:
+        for future in self._finished(timeout):
             played = future.result()  # an exception leaves the places among the flying ones
             places = self._flying.pop(future)
             share = played.seconds / len(places)  # its groups may be trained on in different updates
             for place, group in zip(places, played.groups, strict=True):
                 self._ready[place] = Arrived(played.version, group, share)
+
+    def _finished(self, timeout: float | None) -> Iterable[Future[Played]]:
+        """Wait for the first that ends; a simulation has time of its own and does not wait (`benchmarks/scaling.py`)."""
+        return wait(self._flying, timeout, return_when=FIRST_COMPLETED).done
 
     def _drop_old(self) -> None:
         """Drop prompt groups that were played more than `max_staleness` updates ago, and count their episodes."""
