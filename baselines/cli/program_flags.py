@@ -43,7 +43,7 @@ def name_program(arguments: argparse.Namespace) -> None:
             raise ProgramFlagsError(f"{flag(given[0])} is of a program: give --program too, or leave it out")
         return
     if arguments.env is not None:
-        raise ProgramFlagsError(f"--program is an environment of its own: leave out {arguments.env}")
+        raise ProgramFlagsError(f"--program is an environment of its own: leave out --env {arguments.env}")
     if arguments.agents is None or arguments.data is None:
         missing = "--agents" if arguments.agents is None else "--data"
         raise ProgramFlagsError(

@@ -127,10 +127,10 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft train`."""
-    name_program(arguments)
     if arguments.resume is not None:
         experiment, out = _resumed(arguments), arguments.resume
     else:
+        name_program(arguments)
         if arguments.env is None or (arguments.out is None and not arguments.print_config):
             needed = missing(arguments, "env", "out")
             raise ValueError(f"marft train needs --env ID and --out DIR (or --resume DIR): {needed}")

@@ -39,13 +39,13 @@ def test_every_task_of_ours_has_a_page():
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name != "README.md"])
 def test_a_page_says_what_a_user_must_know(name, made):
     page = made[name]
-    assert page.count("\n") < 170
+    assert page.count("\n") < 200
     assert "flowchart LR" in page
     assert "## Version history\n\n- v0" in page
     keywords = set(re.findall(r"^\| `(\w+)` \| `.*?` \| \S", page, re.MULTILINE))  # with a meaning each
     assert keywords >= {"data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication"}
     assert set(re.findall(r"^\| `(\w+)` \| `", page, re.MULTILINE)) == keywords
-    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    example, *others = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names = {}
     exec(example, names)
     env = names["env"]
@@ -62,6 +62,8 @@ def test_a_page_says_what_a_user_must_know(name, made):
         "tau2_telecom.md",
     )
     assert any(prompt in page for prompt in prompts) == (name not in unshown)
+    for other in others:  # go on from the first
+        exec(other, names)
 
 
 def test_check_says_what_would_change_and_writing_mends_it(tmp_path, capsys, monkeypatch, made):

@@ -218,10 +218,10 @@ def test_settings_may_be_allowed_to_differ(evaluation, capsys):
 def test_sides_that_are_no_sides_are_refused(evaluation, capsys):
     a, b, c = (evaluation(name, [0] * 8) for name in "abc")
     for arguments, message in [
-        ([a], "wanted A B, or --a PATH... --b PATH..."),
-        ([a, b, c], "wanted A B, or --a PATH"),
-        ([a, b, "--a", c], "wanted A B, or --a PATH"),
-        (["--a", a], "wanted A B, or --a PATH"),
+        ([a], "wanted two sides: A B, or --a PATH... --b PATH..."),
+        ([a, b, c], "wanted two sides: A B, or --a PATH"),
+        ([a, b, "--a", c], "wanted two sides: A B, or --a PATH"),
+        (["--a", a], "wanted two sides: A B, or --a PATH"),
         (["--a", a, a, "--b", b], "is named twice; each training seed counts once"),
         (["--a", a + "-*", "--b", b], "side A: nothing matches"),
     ]:

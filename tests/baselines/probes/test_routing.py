@@ -9,7 +9,7 @@ import pytest
 import marft_envs
 from baselines.bench.plan import PlanError, plan_of
 from baselines.bench.random_router import RandomRouter
-from baselines.bench.units import cells_of, units_of
+from baselines.bench.units import Training, cells_of, units_of
 from baselines.probes.routing import AGENTS, CHANCE, EXPERTS, ORCHESTRATOR
 
 ASK = "baselines.probes.routing:probe/ask_routed-v0"
@@ -96,7 +96,7 @@ def test_only_routed_teams_have_the_arm_with_random_routes(tmp_path):
     chain = {**routed, "name": "chain", "keywords": {"dependency": "chain"}}
     found = [(cell.task, cell.arm) for cell in cells_of(a_plan(routed, chain))]
     assert found == [("ask", "team"), ("ask", "random_router"), ("chain", "team")]
-    trainings = {unit.name for unit in units_of(a_plan(routed)).values() if not hasattr(unit, "arm")}
+    trainings = {unit.name for unit in units_of(a_plan(routed)).values() if isinstance(unit, Training)}
     assert len(trainings) == 1  # both arms play the same trained team
     with pytest.raises(PlanError, match="no team is `routed`"):
         a_plan(chain)

@@ -248,7 +248,7 @@ def test_windows_that_do_not_fit_are_refused_before_anything_loads(
 def test_a_window_means_nothing_to_an_endpoint(tmp_path, capsys):
     arguments = ["eval", "--env", "marft/math_duo-v0", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"]
     assert main([*arguments, "--overflow", "error", "--out", str(tmp_path / "out")]) == 1
-    assert "are for models that run here" in capsys.readouterr().err
+    assert "leave out --overflow, of models that run here" in capsys.readouterr().err
 
 
 def test_an_endpoint_is_asked_for_one_model(tmp_path, capsys):

@@ -107,8 +107,8 @@ def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_pat
         return replace(settings, micro_batch=next(sizes))
 
     sizes, learners = itertools.count(3), []
-    monkeypatch.setattr(experiment, "fitted", sized)
-    plain, build, alone = Learner.__init__, experiment.build_team, threading.Lock()
+    monkeypatch.setattr("marft_agents.learning.pass_size.fitted", sized)
+    plain, build, alone = Learner.__init__, language_model.build_team, threading.Lock()
 
     def built(*given, **named):
         with alone:  # ranks are processes; these threads share the random generator and the filters of warnings
@@ -119,7 +119,7 @@ def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_pat
             plain(self, *given, **named)
         learners.append(self)
 
-    monkeypatch.setattr(experiment, "build_team", built)
+    monkeypatch.setattr(language_model, "build_team", built)
     monkeypatch.setattr(Learner, "__init__", watched)
     plan = replace(Experiment.load(made / "run"), engine=EngineSettings(), ranks=RankSettings(learners=2))
     plan = replace(plan, rollouts=RolloutSettings(ray="local", rollout_workers=0))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import Gemma4TextConfig, LlamaConfig
 
-from marft_agents.generation import engine_settings
+from marft_agents.generation import engine_settings, step_engine
 from marft_agents.generation.engine_settings import GIB, EngineSettings, bytes_of_token
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import LoraSettings
@@ -35,7 +35,7 @@ def test_bytes_of_a_token_are_those_of_its_keys_and_values():
 
 def test_sizes_are_chosen_once_from_total_memory(total):
     found = EngineSettings().resolved(CUDA, BASES, 2048)
-    rows = 256 * (2048 + engine_settings.BLOCK) * bytes_of_token(*BASES[0])
+    rows = 256 * (2048 + step_engine.BLOCK) * bytes_of_token(*BASES[0])
     assert (found.max_batch, found.kv_cache_gib) == (256, round(rows / 0.75 / GIB, 3))
     assert abs(found.rows_bytes + found.prompts_bytes - found.kv_cache_gib * GIB) < 2
     assert found.rows_bytes / found.prompts_bytes == pytest.approx(3)
