@@ -15,7 +15,6 @@ from types import SimpleNamespace
 import pytest
 
 from baselines.cli.main import main
-from baselines.experiment import experiment
 from baselines.experiment.experiment import Experiment
 from baselines.experiment.training import TrainingRun
 from marft_agents.generation.engine_settings import EngineSettings
@@ -123,8 +122,8 @@ def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_pat
     monkeypatch.setattr(Learner, "__init__", watched)
     plan = replace(Experiment.load(made / "run"), engine=EngineSettings(), ranks=RankSettings(learners=2))
     plan = replace(plan, rollouts=RolloutSettings(ray="local", rollout_workers=0))
-    monkeypatch.setattr(experiment, "check_ray", lambda rollouts: None)
-    monkeypatch.setattr(experiment, "check_ranks", lambda ranks, rollouts: None)
+    monkeypatch.setattr("marft_agents.rollouts.ray_workers.check_ray", lambda rollouts: None)
+    monkeypatch.setattr("marft_agents.runs.ray_ranks.check_ranks", lambda ranks, rollouts: None)
     run = TrainingRun(plan, tmp_path / "out", None, resume=False)
     by_threads(2, lambda ranks: ranks, run.work)
     of_rank_0 = next(learner for learner in learners if not learner.ranks.rank)
