@@ -155,7 +155,7 @@ class WorkerRollouts:
                 self._ready[place] = Arrived(played.version, group, share)
 
     def _finished(self, timeout: float | None) -> Iterable[Future[Played]]:
-        """Wait for the first that ends; a simulation has time of its own and does not wait (`benchmarks/scaling.py`)."""
+        """Wait for the first that ends; a simulation with its own clock does not wait (`benchmarks/scaling.py`)."""
         return wait(self._flying, timeout, return_when=FIRST_COMPLETED).done
 
     def _drop_old(self) -> None:
