@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -24,13 +25,12 @@ IDS = [name for name in marft_envs.envs() if marft_envs.spec(name).plugin in {pl
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """Lay a package with a data file where Python finds it."""
-    (tmp_path / "worlds_of_tests-2.5.dist-info").mkdir()
-    (tmp_path / "worlds_of_tests-2.5.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: worlds-of-tests\nVersion: 2.5\n"
-    )
-    (tmp_path / "worlds_of_tests").mkdir()
-    (tmp_path / "worlds_of_tests" / "__init__.py").write_text("raise RuntimeError('it is not to be imported')")
-    (tmp_path / "worlds_of_tests" / "tasks.json").write_text("[1]")
+    metadata, module = tmp_path / "worlds_of_tests-2.5.dist-info", tmp_path / "worlds_of_tests"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: worlds-of-tests\nVersion: 2.5\n")
+    module.mkdir()
+    (module / "__init__.py").write_text("raise RuntimeError('it is not to be imported')")
+    (module / "tasks.json").write_text("[1]")
     monkeypatch.syspath_prepend(tmp_path)
     return Package("worlds-of-tests", "worlds_of_tests", "2.5", "pip install 'marft[worlds]'")
 
@@ -46,7 +46,7 @@ def test_the_bundled_plugins_register_without_importing_their_packages():
     assert imported == []
 
 
-def test_a_missing_package_is_named_with_the_command(monkeypatch):
+def test_a_missing_package_is_named_with_the_command():
     missing = Package("nowhere", "no_such_package", "1.0", "pip install 'marft[nowhere]'")
     with pytest.raises(PackageError, match=r"optional package nowhere: " + re.escape(pip_install("nowhere"))):
         missing.folder  # noqa: B018
@@ -63,12 +63,13 @@ def test_every_plugin_says_what_to_install(plugin, monkeypatch):
         marft_envs.make(env_id)
 
 
-def test_another_version_is_refused(package):
-    newer = Package(package.name, package.module, "2.6", package.install)
-    with pytest.raises(
-        PackageError, match=r"found worlds-of-tests 2\.5, wanted 2\.6.*" + re.escape(pip_install("worlds"))
-    ):
-        newer.folder  # noqa: B018
+def test_another_version_and_one_without_metadata_are_refused(package):
+    wanted = re.escape(pip_install("worlds"))
+    with pytest.raises(PackageError, match=r"found worlds-of-tests 2\.5, wanted 2\.6.*" + wanted):
+        replace(package, version="2.6").folder  # noqa: B018
+    shutil.rmtree(package.folder.parent / "worlds_of_tests-2.5.dist-info")
+    with pytest.raises(PackageError, match=r"found worlds-of-tests of unknown version, wanted 2\.5.*\[worlds\]"):
+        package.folder  # noqa: B018
 
 
 def test_data_is_read_and_other_data_is_refused(package):
@@ -87,9 +88,3 @@ def test_other_files_are_refused_until_they_are_restored(package):
         package.checked_folder(["*.json"], right)
     (folder / "tasks.json").write_text("[1]")
     assert package.checked_folder(["*.json"], right) == folder
-
-
-def test_a_module_without_metadata_is_refused(package):
-    shutil.rmtree(package.folder.parent / "worlds_of_tests-2.5.dist-info")
-    with pytest.raises(PackageError, match=r"found worlds-of-tests of unknown version, wanted 2\.5.*\[worlds\]"):
-        package.folder  # noqa: B018
