@@ -100,16 +100,14 @@ def test_each_target_runs_its_checks_alone(target, runs, leaves_out):
     assert not leaves_out or leaves_out not in planned
 
 
-def test_ci_can_run_its_script():
-    script = ROOT / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    for name in ("run", "engine", "browser"):
-        subprocess.run(["bash", "-n", str(ROOT / ".ci" / name)], check=True)
-    assert "make test" in script.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["engine", "browser"])  # `run` itself is run below
+def test_the_scripts_of_ci_are_wellformed(name):
+    subprocess.run(["bash", "-n", str(ROOT / ".ci" / name)], check=True)
 
 
 CLOSING = "==== 3 passed, 1 skipped in 1.23s ===="
-SUITES = ("test", "test-backends", "test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs")
+MARKED = ("backends", "attacks", "long", "probes", "ray", "browser")
+SUITES = ("test", "docs", "resolve", *(f"test-{mark}" for mark in MARKED))
 
 
 def _with_ci(folder, engine="true", browser="true", recipe=f"@echo '{CLOSING}'\n\t@echo later", failing="none"):
@@ -119,7 +117,7 @@ def _with_ci(folder, engine="true", browser="true", recipe=f"@echo '{CLOSING}'\n
     for name, does in (("engine", engine), ("browser", browser)):
         _program(folder / ".ci" / name, does)
     (folder / "Makefile").write_text(
-        f"install sandbox resolve {' '.join(SUITES)}:\n\t@test $@ != {failing}\ntest: say\nsay:\n\t{recipe}\n"
+        f"install sandbox {' '.join(SUITES)}:\n\t@test $@ != {failing}\ntest: say\nsay:\n\t{recipe}\n"
     )
 
 
