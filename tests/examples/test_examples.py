@@ -74,11 +74,13 @@ def test_third_party_ppo(run):
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")  # of TRL
 def test_trl_agent(run, tmp_path):
-    from tests.marft_envs.bridges.with_trl import byte_tokenizer, tiny_model
+    from marft_agents.models.random_models import RANDOM_MODELS, byte_tokenizer
+    from tests.marft_envs.bridges.with_trl import CALLS_TOOLS
 
     tokenizer = byte_tokenizer()
+    tokenizer.chat_template = CALLS_TOOLS.read_text(encoding="utf-8")
     tokenizer.save_pretrained(tmp_path / "model")
-    tiny_model(tokenizer).save_pretrained(tmp_path / "model")
+    RANDOM_MODELS["tiny"].model().save_pretrained(tmp_path / "model")
     printed = run("trl_agent", f"--model {tmp_path / 'model'} --steps 1 --group-size 2 --max-tokens 4 --cpu")
     assert "1 steps; mean team reward of the last: 0.00" in printed
 
