@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +138,19 @@ def _run_ci(folder, **variables):
 def test_ci_fails_without_an_engine_or_a_browser(missing, tmp_path):
     _with_ci(tmp_path, **{missing: "exit 3"})
     assert _run_ci(tmp_path).returncode == 3
+
+
+@needs_make
+def test_ci_stops_the_engine_that_it_started(tmp_path):
+    """It knows the process by `ENGINE_PID`, not by the pid file of Docker: that may be of another engine."""
+    _with_ci(tmp_path, engine='sleep 300 >/dev/null 2>&1 & echo $! | tee pid >"$ENGINE_PID"')
+    assert _run_ci(tmp_path).returncode == 0
+    state = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    deadline = time.monotonic() + 60
+    while state.exists() and " Z " not in state.read_text():  # nobody may have waited for it yet
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert "docker.pid" not in (tmp_path / ".ci" / "run").read_text()
 
 
 @needs_make
