@@ -58,7 +58,8 @@ def uneven(learner):
 
     learner.scorer.score, critic.action_hidden = score, run
     try:
-        metrics = learner.update(play(learner.team, lambda: Dense(cut=True), episodes=1))
+        # A sharded team has no weights of its own to be known by: `policy` leaves out the games that are kept.
+        metrics = learner.update(play(learner.team, lambda: Dense(cut=True), episodes=1, policy=learner.team))
     finally:
         critic.action_hidden = ran
     release(learner.ranks)
@@ -70,7 +71,7 @@ def diverged(learner):
     if learner.ranks.rank:
         follow(learner)
         return None
-    played = play(learner.team, lambda: Dense(cut=True), episodes=4)
+    played = play(learner.team, lambda: Dense(cut=True), episodes=4, policy=learner.team)
     turns = list(played[0].turns)
     spoiled = dataclasses.replace(turns[0].action, logprobs=turns[0].action.logprobs - 1e9)
     turns[0] = dataclasses.replace(turns[0], action=spoiled)
