@@ -50,8 +50,8 @@ def _product(rng: random.Random) -> Draft:
 SPEC = ladder(
     "cmath",
     (
-        ("one of two numbers in a sentence: 小红有43个球和25个桃子，小红有几个桃子？", _find),
         ("the larger or smaller of two: 43和25，哪个数大？", _compare),
+        ("one of two numbers in a sentence: 小红有43个球和25个桃子，小红有几个桃子？", _find),
         ("a sum or difference with a round number: 43加20等于多少？", lambda rng: _sum(*round_pair(rng))),
         ("of two-digit numbers without a carry: 43加25等于多少？", lambda rng: _sum(*pair(rng, carries=False))),
         ("with a carry, in a sentence", _story),
