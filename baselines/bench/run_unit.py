@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from baselines.bench.arms import ANONYMOUS, EQUAL_UPDATES, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, TEAM, VOTE
 from baselines.bench.controls import (
     Heard,
     HeardMessages,
@@ -26,19 +27,7 @@ from baselines.bench.controls import (
     vote_score,
     voting_tasks,
 )
-from baselines.bench.plan import (
-    ANONYMOUS,
-    EQUAL_UPDATES,
-    MUTED,
-    RANDOM_ROUTER,
-    SHARED,
-    SHUFFLED,
-    SOLO,
-    TEAM,
-    VOTE,
-    BenchPlan,
-    BenchTask,
-)
+from baselines.bench.plan import BenchPlan, BenchTask
 from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Cell, Training, Unit
 from baselines.experiment.environments import factory

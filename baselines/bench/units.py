@@ -8,25 +8,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from baselines.bench.plan import (
-    ANONYMOUS,
+from baselines.bench.arms import (
     CONTROLS,
     EQUAL_UPDATES,
-    MUTED,
     RANDOM_ROUTER,
     SHARED,
-    SHUFFLED,
     SOLO,
     TEAM,
+    TRAINED_ARMS,
     UNTRAINED,
     VOTE,
-    BenchPlan,
-    BenchTask,
-    PlanError,
 )
+from baselines.bench.plan import BenchPlan, BenchTask
+from baselines.bench.plan_errors import PlanError
 from marft_agents.models.base_settings import Sharing
-
-TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED, RANDOM_ROUTER)  # evaluations of one and the same trained team
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from baselines.bench.plan import BenchPlan, read_plan
+from baselines.bench.plan import BenchPlan
+from baselines.bench.plan_file import read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
 from baselines.cli.progress import TrainingDisplay

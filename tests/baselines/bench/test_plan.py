@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import marft_envs
+from baselines.bench.arms import ARMS, CONTROLS, EQUAL_UPDATES
 from baselines.bench.longest_prompts import check_prompts
-from baselines.bench.plan import ARMS, CONTROLS, EQUAL_UPDATES, PlanError, plan_of, read_plan
+from baselines.bench.plan_errors import PlanError
+from baselines.bench.plan_file import plan_of, read_plan
 from baselines.bench.run import open_folder
 from baselines.bench.units import Cell, Training, cells_of, units_of
 from baselines.cli.bench import PLANS, bundled_plans

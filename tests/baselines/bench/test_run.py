@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import baselines.bench.run_unit as arms
-from baselines.bench.plan import read_plan
+from baselines.bench.plan_file import read_plan
 from baselines.bench.run import Bench, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
 from baselines.bench.units import cells_of, units_of

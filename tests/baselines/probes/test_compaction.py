@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import marft_envs
-from baselines.bench.plan import read_plan
+from baselines.bench.plan_file import read_plan
 from baselines.experiment.config_files import EXPERIMENTS
 from baselines.experiment.gold_answers import oracle_of
 from baselines.probes.compaction import BUDGET, CHANCE, COMPACTOR, WINDOW, CompactionTasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import marft_envs
-from baselines.bench.plan import read_plan
+from baselines.bench.plan_file import read_plan
 from baselines.experiment.config_files import EXPERIMENTS
 from baselines.experiment.gold_answers import oracle_of
 from baselines.probes.memory import CHANCE, TEAMS

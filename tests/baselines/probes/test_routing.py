@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 import pytest
 
 import marft_envs
-from baselines.bench.plan import PlanError, plan_of
+from baselines.bench.plan_errors import PlanError
+from baselines.bench.plan_file import plan_of
 from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Training, cells_of, units_of
 from baselines.probes.routing import AGENTS, CHANCE, EXPERTS, ORCHESTRATOR

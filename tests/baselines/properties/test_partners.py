@@ -8,7 +8,8 @@ import json
 import pytest
 import torch  # noqa: F401 - else the first command says that it loads it
 
-from baselines.bench.plan import PlanError, plan_of
+from baselines.bench.plan_errors import PlanError
+from baselines.bench.plan_file import plan_of
 from baselines.cli.evaluate import chosen_models
 from baselines.cli.main import main
 from baselines.experiment.experiment import Experiment, read_models

@@ -161,7 +161,7 @@ def test_a_term_that_returns_nan_fails_its_episodes_with_the_cause(capsys, tmp_p
 
 
 def test_a_plan_of_the_bench_takes_own_terms():
-    from baselines.bench.plan import plan_of
+    from baselines.bench.plan_file import plan_of
 
     reward = {"completion": 1.0, "turns": {"function": "marft_test_terms:turns"}}
     task = {"name": "lookup", "env": "marft/tools_duo-v0", "data": "embedded:lookup", "model": "tiny"}

@@ -1,0 +1,29 @@
+"""Arms of a benchmark: names, descriptions and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TEAM, SOLO, VOTE, SHARED, UNTRAINED = "team", "solo@tokens", "vote@tokens", "shared", "untrained"
+MUTED, ANONYMOUS, SHUFFLED = "muted", "anonymous", "shuffled"
+RANDOM_ROUTER = "random_router"
+WINDOW, NOTES, WHOLE = "solo@window", "solo@notes", "solo@whole"
+CONTROLS = (WINDOW, NOTES, WHOLE)  # one agents with environments of their own, which the world registers
+EQUAL_UPDATES: Mapping[str, str] = {f"{arm}@updates": arm for arm in CONTROLS}
+ARMS: Mapping[str, str] = {
+    TEAM: "the trained team",
+    UNTRAINED: "the team before training",
+    SOLO: "one agent with the team's training tokens and the team's tokens per answer",
+    VOTE: "majority vote over as many samples of that agent as cost the team's output tokens",
+    MUTED: "the trained team with D = 0: no agent is shown an action of another",
+    ANONYMOUS: "the trained team without role names and profiles: all agents get the profile of the one agent",
+    SHUFFLED: "the trained team, each agent hearing the teammates of another episode",
+    RANDOM_ROUTER: "the trained team, each route of its orchestrator drawn at random; of routed teams only",
+    SHARED: "the team trained with one adapter for all roles",
+    WINDOW: "one agent with the team's window and tokens a turn: it reads in rounds of its own and sees its last note",
+    NOTES: "the same agent, which sees all of its notes",
+    WHOLE: "one agent that sees everything at once, in a window as large as that takes",
+    **{arm: f"{control}, trained for as many updates as the team" for arm, control in EQUAL_UPDATES.items()},
+}
+FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm not in (RANDOM_ROUTER, *CONTROLS, *EQUAL_UPDATES))
+TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED, RANDOM_ROUTER)  # evaluations of one and the same trained team

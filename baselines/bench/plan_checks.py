@@ -1,0 +1,114 @@
+"""Checks of a task of a plan: what cannot be trained or played is refused before any model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from baselines.bench.arms import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, TEAM, VOTE, WHOLE
+from baselines.bench.controls import anonymous, voting_tasks
+from baselines.bench.longest_prompts import check_prompts
+from baselines.bench.plan import BenchPlan, BenchTask
+from baselines.bench.plan_errors import PlanError, or_refuse
+from baselines.experiment.environments import factory
+from baselines.experiment.experiment import Experiment
+from marft_agents.models.base_settings import Sharing
+from marft_envs.environment_capabilities import listing_game
+
+
+def check_task(plan: BenchPlan, task: BenchTask) -> None:
+    """Refuse what cannot be trained or played, before any model is loaded."""
+    table = task.plan
+    team = next(iter(task.teams.values()))
+    env = factory(table.env, task.keywords(table.test_split, team))()
+    _check_problems(task, env)
+    if VOTE in plan.arms:
+        if voting_tasks(env) is None:
+            raise PlanError(
+                f"{VOTE}: {table.env} has no vote: wanted a set of tasks with a method vote(outcomes), see "
+                "docs/extending.md"
+            )
+        if not table.temperature:
+            raise PlanError(f"{VOTE}: temperature = 0 gives the same answer k times; wanted > 0")
+    if MUTED in plan.arms and "communication" in table.keywords and table.keywords["communication"] == "none":
+        raise PlanError(f"{MUTED}: the task has communication = 'none' already, so the arm equals {TEAM}")
+    if SHUFFLED in plan.arms and len(task.scenarios(env)) < 2:
+        raise PlanError(f"{SHUFFLED}: wanted at least 2 test problems, to hear another one's teammate")
+    for name in task.teams:
+        if {SOLO, VOTE, WHOLE} & set(plan.arms) and not task.solo_tokens[name]:
+            raise PlanError(
+                f"{SOLO}: the team {name!r} cannot be matched in tokens: its dependency decides during the game how "
+                "many agents act"
+            )
+    _check_trainings(plan, task)
+    if table.context_window:
+        for arm, playing in [*((TEAM, each) for each in task.teams.values()), *_played_controls(task)]:
+            if task.window(arm):
+                or_refuse(f"{arm}, {playing['name']}", partial(_check_window, task, playing, arm))
+
+
+def _played_controls(task: BenchTask) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the one agents that the world brings, by arm."""
+    return [(arm, control.team) for arm, control in task.controls.items()]
+
+
+def _check_window(task: BenchTask, team: Mapping[str, Any], arm: str) -> None:
+    """Refuse a window into which a prompt of the test problems does not fit."""
+    experiment = task.experiment(team, "marft-a", 0, max_new_tokens=task.plan.max_new_tokens, arm=arm)
+    env = factory(experiment.env, task.keywords(task.plan.test_split, team, arm))()
+    check_prompts(experiment, env, task.scenarios(env))
+
+
+def _check_problems(task: BenchTask, env: Any) -> None:
+    """Refuse more test problems than there are, and problems that are also trained on."""
+    table, game = task.plan, listing_game(env)
+    if game is None:
+        return
+    if table.problems > len(game.tasks):
+        raise PlanError(f"problems = {table.problems}, but the split {table.test_split!r} has {len(game.tasks)}")
+    team = next(iter(task.teams.values()))
+    trained = listing_game(factory(table.env, task.keywords(table.train_split, team))())
+    if trained is None:
+        return
+    seen = {trained.tasks[i].prompt for i in range(len(trained.tasks))}  # prompts: ids differ between splits
+    again = 0
+    for option in task.scenarios(env):
+        if game.tasks[option["index"]].prompt in seen:
+            again += 1
+    if again and not table.test_on_trained:
+        raise PlanError(
+            f"{again} of the test problems are also trained on; wanted other data, another split, or "
+            "test_on_trained = true for games with few tasks"
+        )
+
+
+def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
+    """Check every kind of training once, with the first seed; nothing is loaded but tokenizers."""
+    trains = {TEAM, MUTED, ANONYMOUS, SHUFFLED} & set(plan.arms)
+    budget, solos = task.plan.training_tokens, {SOLO, VOTE} & set(plan.arms)
+    seed, tokens = plan.training_seeds[0], task.plan.max_new_tokens
+    checked: list[tuple[str, Experiment]] = []
+    for name, team in task.teams.items():
+        sharings: list[Sharing] = []
+        if trains:
+            sharings.append("separate")
+        if SHARED in plan.arms:
+            sharings.append("shared")
+        for each in plan.algorithms:
+            for sharing in sharings:
+                found = task.experiment(team, each, seed, max_new_tokens=tokens, sharing=sharing, budget=budget)
+                checked.append((f"team {name!r}, {each}, {sharing}", found))
+        for each in plan.solo_algorithms if solos else ():
+            allowed = task.solo_tokens[name]
+            found = task.experiment(task.solo, each, seed, max_new_tokens=allowed, budget=budget or 1)
+            checked.append((f"{SOLO} of {name!r}, {each}", found))
+        for each in plan.solo_algorithms:
+            for arm, agent in _played_controls(task):
+                allowed = task.most_tokens(arm, name)
+                found = task.experiment(agent, each, seed, max_new_tokens=allowed, budget=budget or 1, arm=arm)
+                checked.append((f"{arm}, {each}", found))
+        if ANONYMOUS in plan.arms:
+            factory(task.plan.env, task.keywords(task.plan.test_split, anonymous(team, task.solo)[0]))
+    for place, experiment in checked:
+        or_refuse(place, experiment.check)

@@ -1,0 +1,31 @@
+"""Error of a plan that cannot be run, and the helpers that name its place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+class PlanError(ValueError):
+    """A plan that cannot be run; names the place, the value found and the value wanted."""
+
+
+def or_refuse(where: str, work: Callable[[], Any]) -> Any:
+    """Call `work`; name the place in the message of an input error."""
+    try:
+        return work()
+    except PlanError as error:
+        raise PlanError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
+    except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise PlanError(f"{where}: {text}") from error
+
+
+def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse names that are not known, with a close one if there is any."""
+    for name in found:
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise PlanError(f"{where}: unknown {what} {name!r}; {hint}")

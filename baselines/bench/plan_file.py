@@ -1,0 +1,235 @@
+"""Read the plan of a benchmark from TOML.
+
+Whatever cannot be run is refused here, with the reason, before anything is trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import marft_envs
+from baselines.bench.arms import ARMS, CONTROLS, EQUAL_UPDATES, RANDOM_ROUTER, SOLO, TEAM, VOTE, WHOLE
+from baselines.bench.plan import BenchPlan, BenchTask, Control
+from baselines.bench.plan_checks import check_task
+from baselines.bench.plan_errors import PlanError, or_refuse, refuse_unknown
+from baselines.bench.plan_tables import NAME, PlanTable, TaskPlan, is_name
+from baselines.experiment.environments import current_id
+from baselines.experiment.experiment import SETTINGS
+from marft_agents.learning.algorithms import algorithm
+from marft_envs.environment_capabilities import dependency_game
+from marft_envs.registration.factory import takes
+from marft_envs.registration.task_environment import TaskEnvironment
+from marft_envs.teams.team import Team, as_team
+
+OF_THE_BENCH = ("data", "split", "team", "horizon", "feedback")  # keywords that are keys of a task's table
+_TRAINING_SETTINGS = {each.name for kind, _ in SETTINGS.values() for each in dataclasses.fields(kind)}
+
+
+def read_plan(path: Path) -> BenchPlan:
+    """Read a plan file and check that all of it can be run.
+
+    Raises:
+        PlanError: The plan cannot be run; names the file, the place and the reason.
+    """
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise PlanError(f"{path}: there is no such file; wanted a plan in TOML") from error
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{path} is no plan in TOML: {error}") from error
+    return plan_of(record, str(path))
+
+
+def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
+    """Return the plan of a record, checked as in `read_plan`."""
+    top = _read(PlanTable, record, where)
+    if not isinstance(record.get("tasks"), list) or not all(isinstance(each, Mapping) for each in record["tasks"]):
+        raise PlanError(f"{where}: wanted tables [[tasks]], at least one")
+    tables = []
+    for place, told in enumerate(record["tasks"]):
+        table = _read(TaskPlan, _with_defaults(told, top.defaults), f"{where}: tasks[{place}]")
+        tables.append(dataclasses.replace(table, env=current_id(table.env)))
+    for what, values in {
+        "arms": top.arms,
+        "algorithms": top.algorithms,
+        "solo_algorithms": top.solo_algorithms,
+        "training_seeds": top.training_seeds,
+        "evaluation_seeds": top.evaluation_seeds,
+        "names of tasks": [table.name for table in tables],
+    }.items():
+        if twice := [value for value in dict.fromkeys(values) if list(values).count(value) > 1]:
+            raise PlanError(f"{where}: {what}: {twice[0]!r} is given twice, which makes two cells of one name")
+    refuse_unknown("arm", top.arms, ARMS, where)
+    algorithms = top.solo_algorithms or top.algorithms
+    for name in (*top.algorithms, *algorithms):
+        or_refuse(where, partial(algorithm, name))
+    if RANDOM_ROUTER in top.arms and TEAM not in top.arms:
+        raise PlanError(f"{where}: {RANDOM_ROUTER} is compared with the arm {TEAM}: wanted both among the arms")
+    if VOTE in top.arms and not {TEAM, SOLO} <= set(top.arms):
+        raise PlanError(
+            f"{where}: {VOTE} takes as many samples as match the measured tokens of the arms {TEAM} and {SOLO}: "
+            "wanted both among the arms"
+        )
+    for arm, control in EQUAL_UPDATES.items():
+        if arm in top.arms and not {TEAM, control} <= set(top.arms):
+            raise PlanError(
+                f"{where}: {arm} goes on from {control} to the updates of {TEAM}: wanted both among the arms"
+            )
+    arm_seeds = _arm_seeds(top, where)
+    controls = [arm for arm in CONTROLS if arm in top.arms]
+    tasks = tuple(or_refuse(f"{where}: task {table.name!r}", partial(_resolved, table, controls)) for table in tables)
+    plan = BenchPlan(
+        name=top.name,
+        tasks=tasks,
+        arms=top.arms,
+        algorithms=top.algorithms,
+        solo_algorithms=algorithms,
+        training_seeds=top.training_seeds,
+        evaluation_seeds=top.evaluation_seeds,
+        arm_seeds=arm_seeds,
+    )
+    if RANDOM_ROUTER in plan.arms and not any(task.is_routed(team) for task in tasks for team in task.teams):
+        raise PlanError(f"{where}: {RANDOM_ROUTER}: no team is `routed`, so there are no routes to draw")
+    for task in tasks:
+        or_refuse(f"{where}: task {task.name!r}", partial(check_task, plan, task))
+    return plan
+
+
+def _with_defaults(task: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a task's table with the keys that it leaves out; those of `settings` and `keywords` one by one."""
+    found = {**defaults, **task}
+    for name in ("settings", "keywords"):
+        given, own = defaults.get(name), task.get(name)
+        if isinstance(given, Mapping) and isinstance(own, Mapping):
+            found[name] = {**given, **own}
+    return found
+
+
+def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
+    """Read a table into a dataclass; keys are its fields, and the lists of fields that are tuples become tuples."""
+    known = {each.name: each for each in dataclasses.fields(kind)}
+    for key in record:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            raise PlanError(
+                f"{where}: unknown key {key!r}; "
+                + (f"did you mean {close[0]!r}?" if close else f"wanted one of {', '.join(known)}")
+            )
+    for key in ("name", "env"):
+        if key in known and not record.get(key):
+            raise PlanError(f"{where}: {key} is missing: wanted {known[key].metadata['wanted']}")
+    hints = typing.get_type_hints(kind)
+    values = dict(record)
+    for key, value in record.items():
+        if isinstance(value, list) and typing.get_origin(hints[key]) is tuple:
+            values[key] = tuple(value)
+    return or_refuse(where, lambda: kind(**values))
+
+
+def _arm_seeds(top: PlanTable, where: str) -> dict[str, tuple[int, ...]]:
+    """Return the training seeds of single arms, each some of those of the plan."""
+    found = {}
+    for arm, seeds in top.arm_seeds.items():
+        if arm not in top.arms:
+            raise PlanError(f"{where}: arm_seeds: found {arm!r}, wanted one of the arms {', '.join(top.arms)}")
+        if arm not in (*CONTROLS, *EQUAL_UPDATES):
+            raise PlanError(f"{where}: arm_seeds: {arm} is needed for every seed: wanted one of {', '.join(CONTROLS)}")
+        if not isinstance(seeds, list) or not seeds or not set(seeds) <= set(top.training_seeds):
+            raise PlanError(f"{where}: arm_seeds: {arm}: found {seeds!r}, wanted some of {list(top.training_seeds)}")
+        found[arm] = tuple(seeds)
+    return found
+
+
+def _check_keys(table: TaskPlan) -> None:
+    """Refuse settings and keywords that are unknown, or that the bench or the task's own table decides."""
+    refuse_unknown("setting", table.settings, _TRAINING_SETTINGS, "settings")
+    for name in ("seed", "max_new_tokens", "budget_tokens"):
+        if name in table.settings:
+            raise PlanError(f"settings: {name} is set by the bench; leave it out")
+    for name in ("context_window", "overflow"):
+        if table.context_window and name in table.settings:
+            raise PlanError(f"settings: {name}: context_window is a key of the task, and is the same for all arms")
+    for name in OF_THE_BENCH:
+        if name in table.keywords:
+            raise PlanError(f"keywords: {name} is a key of the task's own table")
+    for name in ("team", "horizon", "feedback"):
+        if not takes(table.env, name):
+            raise PlanError(f"{table.env} takes no keyword {name!r}: the bench compares teams of one Flex-MG")
+
+
+def _resolved(table: TaskPlan, controls: Iterable[str] = ()) -> BenchTask:
+    """Read the teams of a task, and its one agents of some arms, and count rounds and turns."""
+    _check_keys(table)
+    spec = marft_envs.spec(table.env)
+    entry = spec.entry_point
+    read = entry.read_team if isinstance(entry, TaskEnvironment) else as_team
+    keywords: dict[str, Any] = {"data": table.data} if table.data else {}
+    if table.horizon:
+        keywords["horizon"] = table.horizon
+    keywords |= dict(table.keywords)
+    teams: dict[str, Team] = {}
+    for team in [read(given) for given in table.teams] or [_game(table.env, keywords).team]:
+        if team.name in teams:
+            raise PlanError(f"teams: two are called {team.name!r}, which makes two cells of one name")
+        if not is_name(team.name):
+            raise PlanError(f"teams: the name {team.name!r} cannot be part of a file name: wanted {NAME.pattern}")
+        teams[team.name] = team
+    agents = list(dict.fromkeys(profile.name for team in teams.values() for profile in team.profiles))
+    refuse_unknown("agent", table.models, agents, "models")
+    solo = read(table.solo or getattr(entry, "solo", "solo"))
+    if len(solo.profiles) != 1:
+        raise PlanError(f"solo: {solo.name} has {len(solo.profiles)} agents, wanted 1")
+    first = next(iter(teams.values()))
+    game = _game(table.env, keywords | {"team": first.to_dict()})
+    dependency = game.dependency if "dependency" in table.keywords else None
+    written, solo_tokens = {}, {}
+    for name, team in teams.items():
+        written[name] = team.to_dict()
+        solo_tokens[name] = _solo_tokens(team, dependency, game.horizon, table.max_new_tokens)
+    found = {arm: _control(table, arm, first, keywords) for arm in controls}
+    return BenchTask(table, written, solo.to_dict(), game.horizon, solo_tokens, found)
+
+
+def _control(table: TaskPlan, arm: str, team: Team, keywords: Mapping[str, Any]) -> Control:
+    """Return the one agent that plays the problems of a task in an environment of its own."""
+    known: Mapping[str, str] = getattr(marft_envs.spec(table.env).entry_point, "controls", {})
+    if arm not in known:
+        raise PlanError(
+            f"{arm}: {table.env} has no such control (found {', '.join(known) or 'none'}): wanted a world registered "
+            f"with register_task(controls={{{arm!r}: TEAM}}), such as marft/shards_readers2-v0"
+        )
+    if arm != WHOLE and not table.context_window:
+        raise PlanError(f"{arm}: context_window is missing: wanted the window in tokens that the arms share")
+    env = known[arm]
+    game = _game(env, {name: value for name, value in keywords.items() if name != "horizon"})
+    ours, theirs = _game(table.env, {**keywords, "team": team.to_dict()}).tasks, game.tasks
+    if len(ours) != len(theirs) or any(ours[i] != theirs[i] for i in range(len(ours))):
+        raise PlanError(f"{arm}: {env} plays other problems than {table.env}: wanted the same ones for all arms")
+    return Control(env, game.team.to_dict(), game.horizon)
+
+
+def _game(env_id: str, keywords: Mapping[str, Any]) -> Any:
+    """Make the game of a task."""
+    game = dependency_game(marft_envs.make(env_id, **keywords))
+    if game is None:
+        raise PlanError(f"{env_id} is no Flex-MG: it has no rounds that all arms could share")
+    return game
+
+
+def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int) -> int:
+    """Return the tokens a round that one agent needs to have as many as the team; 0 if turns cannot be counted."""
+    chosen = team.dependency if dependency is None else dependency
+    plans = [chosen.plan(team.roster, number, ()) for number in range(horizon)]
+    if all(len(plan.order) == 1 for plan in plans) and chosen.to_dict().get("kind") in ("handoff", "dialogue"):
+        return max_new_tokens  # control passes: one agent acts in each round
+    if any(plan.open for plan in plans):
+        return 0
+    turns = sum(len(plan.order) for plan in plans)
+    return -(-turns * max_new_tokens // horizon)  # rounded up

@@ -1,0 +1,142 @@
+"""Tables of a plan file: their keys, with defaults, help texts and checks of the values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from baselines.bench.arms import ARMS, FOR_ANY_TEAM, WHOLE
+from baselines.experiment.experiment import DEFAULT_MODEL
+from baselines.experiment.presets import PRESETS
+from marft_agents.models.base_settings import Dtype
+from marft_agents.setting_fields import check_knobs, knob
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+# Checks of the values of a TOML file, whose types nothing has checked; `type(...) is int` excludes true and false.
+
+
+def is_name(value: Any) -> bool:
+    """Return True if a value can be part of the name of a record's file."""
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+
+
+def _are_some_texts(value: Any) -> bool:
+    return _are_texts(value) and bool(value)
+
+
+def _are_seeds(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(_is_count(item) for item in value)
+
+
+def _are_models(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(model) and model for model in value.values())
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """One task of a plan: a table `[[tasks]]` of the file."""
+
+    name: str = knob("", "name of the task in cells and tables", is_name, "letters, digits, '_', '.', '-'")
+    env: str = knob("", "id of the environment", lambda v: _is_text(v) and bool(v), "the id of an environment")
+    data: str = knob("", "data of the environment; empty: its own", _is_text, "a text")
+    model: str = knob(DEFAULT_MODEL, "model of all agents", _is_text, "the name of a model")
+    models: Mapping[str, str] = knob(
+        None,
+        "models of single agents of the teams, by agent: MODEL, frozen:MODEL, endpoint:URL#NAME or a2a:URL",
+        _are_models,
+        "a table of agents and models",
+    )
+    dtype: Dtype = knob(
+        "auto",
+        "dtype of the frozen models; auto: bfloat16 on CUDA, float32 on the CPU",
+        lambda v: v in get_args(Dtype),
+        f"one of {', '.join(get_args(Dtype))}",
+    )
+    teams: tuple[str, ...] = knob(
+        (), "presets or files of the teams; empty: the environment's own team", _are_texts, "a list of presets or files"
+    )
+    solo: str = knob("", "preset or file of the one agent; empty: the environment's own", _is_text, "a preset or file")
+    train_split: str = knob("train", "split that is trained on", _is_text, "a text")
+    test_split: str = knob("test", "split that is evaluated on", _is_text, "a text")
+    test_on_trained: bool = knob(
+        False, "allow test problems that are also trained on", lambda v: isinstance(v, bool), "true or false"
+    )
+    problems: int = knob(0, "test problems, spread evenly over the split; 0: all", _is_count, ">= 0")
+    horizon: int = knob(0, "rounds of every arm; 0: those of the environment", _is_count, ">= 0")
+    feedback: str = knob(
+        "none", "what all arms are told of a round's verdict", lambda v: v in ("none", "verdict"), "none or verdict"
+    )
+    max_new_tokens: int = knob(
+        16, "longest turn of a team's agent, in tokens", lambda v: _is_count(v) and v >= 1, ">= 1"
+    )
+    temperature: float = knob(
+        0.8, "temperature of the evaluation", lambda v: type(v) in (int, float) and v >= 0, ">= 0"
+    )
+    training_tokens: int = knob(
+        0,
+        "generated tokens of every training; 0: teams train for their updates, and the one agent gets as many tokens",
+        _is_count,
+        ">= 0",
+    )
+    context_window: int = knob(
+        0,
+        f"tokens of a prompt and its action together, for every arm but {WHOLE}: a longer prompt is an error; 0: that "
+        "of the preset, which shortens prompts",
+        _is_count,
+        ">= 0",
+    )
+    preset: str = knob("laptop", "preset of the training", lambda v: v in PRESETS, f"one of {', '.join(PRESETS)}")
+    settings: Mapping[str, Any] = knob(
+        None, "settings of the training that differ from the preset", _is_table, "a table"
+    )
+    keywords: Mapping[str, Any] = knob(None, "further keywords of the environment", _is_table, "a table")
+
+    def __post_init__(self) -> None:
+        for name in ("models", "settings", "keywords"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, {})
+        check_knobs(self)
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """Top level of a plan file."""
+
+    name: str = knob("", "name of the plan", is_name, "letters, digits, '_', '.', '-'")
+    arms: tuple[str, ...] = knob(FOR_ANY_TEAM, "arms to play", _are_some_texts, f"a list of {', '.join(ARMS)}")
+    algorithms: tuple[str, ...] = knob(("marft-a",), "algorithms of the teams", _are_some_texts, "a list of algorithms")
+    solo_algorithms: tuple[str, ...] = knob(
+        (), "algorithms of the one agent; empty: those of the teams", _are_texts, "a list of algorithms"
+    )
+    training_seeds: tuple[int, ...] = knob((0,), "training seeds", _are_seeds, "a list of whole numbers >= 0")
+    evaluation_seeds: tuple[int, ...] = knob((0,), "sampling seeds", _are_seeds, "a list of whole numbers >= 0")
+    arm_seeds: Mapping[str, Any] = knob(
+        None, "training seeds of single arms that have fewer, by arm", _is_table, "a table of arms and lists of seeds"
+    )
+    defaults: Mapping[str, Any] = knob(None, "keys of all tasks; a task's own take precedence", _is_table, "a table")
+    tasks: tuple[Any, ...] = field(default=(), metadata={"help": "the tasks"})
+
+    def __post_init__(self) -> None:
+        for name in ("defaults", "arm_seeds"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, {})
+        check_knobs(self)
