@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from typing import Any, Protocol, TypeVar
 
+from marft_common.user_code import user_line
+
 _T = TypeVar("_T")
 
 
@@ -80,7 +82,8 @@ class RunningGame:
         try:
             return function(*args)
         except Exception as error:
-            self.fail(f"{doing}: {type(error).__name__}: {error}")
+            where = user_line(error)
+            self.fail(f"{doing}: {type(error).__name__}: {error}" + (f" ({where})" if where else ""))
             return None
 
     def fail(self, cause: str) -> None:

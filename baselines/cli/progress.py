@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console, Group  # noqa: TID251 - a type here
@@ -23,6 +23,7 @@ from marft_common.visible_text import visible
 
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4
+WIDEST = 10_000  # characters, more than a table of updates ever has
 LEAST_SHARE = 0.05  # of the episodes or turns, before which no time left is told
 LINE_EVERY_S = 30.0
 MOSTLY_CUT = 0.5  # share of the actions that the token limit cut from which the limit is worth a warning
@@ -161,22 +162,43 @@ class TrainingTable:
         return f"{max(0.0, left) * (self.clock() - self.started) / 60:.1f} min"
 
     def _table(self) -> Group:
-        table = Table("update", "success", "return", title="training (shared team reward)")
-        if self.validated:
-            table.add_column("held-out\nsuccess")
-        for policy in self.policies:
-            table.add_column(Text(visible(f"{policy}\nentropy")))
-            table.add_column("KL")
-        for name in ("cut", "critic EV", "time", "left"):
-            table.add_column(name)
-        if self.budget_tokens:
-            table.add_column("tokens")
-        for row in tuple(self.rows):  # the live table is drawn by a thread
-            spent = row[-1:] if self.budget_tokens else ()
-            table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:-1], *spent)
         told = [Text(f"{self.running}: {self.clock() - self.begun:.0f} s so far{self.took}")] if self.running else []
         told += [Text(self.warning, style="yellow")] if self.warning else []
-        return Group(table, *told, *(Text(visible(str(alarm)), style="bold red") for alarm in tuple(self.alarms)))
+        alarms = (Text(visible(str(alarm)), style="bold red") for alarm in tuple(self.alarms))
+        return Group(self._updates_table(), *told, *alarms)
+
+    def _updates_table(self) -> Table:
+        """Return the table of the updates; on a narrow terminal without the columns that fewest people look at."""
+        names = ["update", "success", "return", "held-out\nsuccess"]
+        for policy in self.policies:
+            names += [f"{policy}\nentropy", "KL"]
+        names += ["cut", "critic EV", "time", "left", "tokens"]
+        dropped = set()
+        if not self.validated:
+            dropped.add("held-out\nsuccess")
+        if not self.budget_tokens:
+            dropped.add("tokens")
+        rows = tuple(self.rows)  # the live table is drawn by a thread
+        table = _drawn(names, rows, dropped)
+        unbounded = self.console.options.update(max_width=WIDEST)
+        of_policies = {name for name in names if name == "KL" or name.endswith("\nentropy")}
+        for less in ({"critic EV"}, of_policies, {"return"}):
+            if self.console.measure(table, options=unbounded).maximum <= self.console.width:
+                break
+            dropped |= less
+            table = _drawn(names, rows, dropped)
+        return table
+
+
+def _drawn(names: Sequence[str], rows: Iterable[Sequence[str]], dropped: Collection[str]) -> Table:
+    """Return a table of updates without some of its columns."""
+    kept = [place for place, name in enumerate(names) if name not in dropped]
+    table = Table(title="training (shared team reward)")
+    for place in kept:
+        table.add_column(Text(visible(names[place])))
+    for row in rows:
+        table.add_row(*(row[place] for place in kept))
+    return table
 
 
 def _print_line(console: Console, line: str) -> None:

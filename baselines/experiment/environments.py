@@ -94,8 +94,9 @@ def registered(splits: Mapping[str, Tasks], team: Team) -> str:
 
 
 def refuse_elsewhere(env_id: str) -> None:
-    """Raise SettingsError for an id of `registered`, which the processes of Ray do not know."""
-    if env_id in _registered:
+    """Raise SettingsError for an id that this program alone knows: the processes of Ray would not find it."""
+    spec = marft_envs.spec(env_id)
+    if ":" not in env_id and not spec.plugin and not spec.id.startswith("marft/"):
         raise SettingsError(
             f"env = {env_id!r}: these tasks are known in this program alone, and workers and learners of Ray are other "
             "programs: put register_task(...) with them into a module, and name that: Experiment('MODULE:my/NAME-v0')"

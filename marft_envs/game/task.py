@@ -8,6 +8,7 @@ only judge answers write `judge` and inherit `begin` from `JudgedTasks`, most of
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
 import math
@@ -416,7 +417,8 @@ class RewardedPrompts(TaskList):
         if isinstance(prompts, str | Mapping):
             raise ValueError(f"task set {name!r}: found prompts = {prompts!r}, wanted a list of texts or rows")
         try:
-            inspect.signature(reward).bind("", "")
+            with contextlib.suppress(ValueError):  # some functions written in C have no signature
+                inspect.signature(reward).bind("", "")
         except TypeError as error:
             raise ValueError(f"task set {name!r}: reward: {error}; wanted a function reward(prompt, answer)") from error
         self._given = {f"{split}-{place}": prompt for place, prompt in enumerate(prompts)}

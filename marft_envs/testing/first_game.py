@@ -6,17 +6,13 @@ An environment that cannot be played breaks nearly every rule, with advice that 
 from __future__ import annotations
 
 import inspect
-import sys
-import traceback
-from pathlib import Path
 from typing import Any
 
+from marft_common.user_code import is_own, shown, user_line
 from marft_envs.environment_capabilities import listing_game
 from marft_envs.game.task import JudgedSession, JudgeFailure, Outcome
 from marft_envs.testing.playing import begun, play
 from marft_envs.testing.report import Make, NotApplicable, require
-
-_LIBRARIES = frozenset({"marft_envs", "marft_common", "marft_agents", "baselines", "pettingzoo", "gymnasium"})
 
 
 def a_game_is_played(make: Make, cycles: int) -> str:
@@ -46,28 +42,10 @@ def no_answer_is_judged(make: Make, cycles: int) -> str:
     return ""
 
 
-def user_line(error: BaseException) -> str:
-    """Return "file:line, in function" of the innermost frame that is not a library's; empty if there is none."""
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        module = frame.f_globals.get("__name__", "").partition(".")[0]
-        if module not in _LIBRARIES and module not in sys.stdlib_module_names and _is_own(frame.f_code.co_filename):
-            return f"{_shown(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
-    return ""
-
-
 def _definition(session: Any) -> str:
     """Return "file:line" of the user's function that a session calls in each round; empty if it is a library's."""
     called = type(session.tasks).judge if isinstance(session, JudgedSession) else getattr(session, "advance", None)
-    if not inspect.isroutine(called) or called.__module__.partition(".")[0] in _LIBRARIES:
+    if not inspect.isroutine(called) or not is_own(called.__module__):
         return ""
     code = inspect.unwrap(called).__code__
-    return f"{_shown(code.co_filename)}:{code.co_firstlineno}, in {code.co_name}"
-
-
-def _is_own(path: str) -> bool:
-    return not path.startswith("<") and "site-packages" not in Path(path).parts
-
-
-def _shown(path: str) -> str:
-    """Return a path relative to the working directory where it lies below."""
-    return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path
+    return f"{shown(code.co_filename)}:{code.co_firstlineno}, in {code.co_name}"

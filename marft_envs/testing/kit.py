@@ -6,8 +6,9 @@ import contextlib
 import io
 import warnings
 
+from marft_common.user_code import user_line
 from marft_envs.testing import contract, others, overhead, repeatable, visibility
-from marft_envs.testing.first_game import a_game_is_played, no_answer_is_judged, user_line
+from marft_envs.testing.first_game import a_game_is_played, no_answer_is_judged
 from marft_envs.testing.report import Check, Make, NotApplicable, Report, Rule
 
 _SHOWN_CHARS = 500

@@ -69,7 +69,8 @@ def test_a_game_that_never_began_has_no_record_of_its_own():
             raise OSError("closed for the season")
 
     over = ReportingGame(0, Shut()).begin(7, None)
-    assert (over.record, over.seed, over.failure) == (None, 7, "reset: OSError: closed for the season")
+    assert (over.record, over.seed) == (None, 7)
+    assert over.failure.startswith("reset: OSError: closed for the season (tests/")
 
 
 def test_a_game_that_fails_after_a_limit_cut_it_has_failed_and_no_more():
@@ -83,7 +84,7 @@ def test_a_game_that_fails_after_a_limit_cut_it_has_failed_and_no_more():
     game = ReportingGame(0, Cut())
     game.begin(0, None)
     over = game.play("1")
-    assert over.failure == "last step of player_1: OSError: gone"
+    assert over.failure.startswith("last step of player_1: OSError: gone (tests/")
     assert (over.terminated, over.truncated, over.turns) == (False, False, 1)
 
 

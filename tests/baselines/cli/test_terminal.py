@@ -176,6 +176,19 @@ def test_live_tables_show_names_and_alarms_as_text():
     assert_harmless(STYLES.sub("", stream.getvalue()))
 
 
+@pytest.mark.parametrize(("width", "left_out"), [(80, {"critic EV", "entropy", "KL"}), (130, set())])
+def test_a_narrow_terminal_gets_fewer_columns_and_none_is_cut(width, left_out):
+    stream = io.StringIO()
+    metrics = {"team/success": 0.5, "team/return": 0.5, "seconds/rollout": 10.0, "seconds/update": 10.0}
+    metrics |= {"validation/success": 0.5, "validation/low": 0.4, "validation/high": 0.6}
+    with TrainingTable(12, ["reasoner_0", "actor_0"], Console(file=stream, force_terminal=True, width=width)) as table:
+        table.add(9, metrics)
+    shown = stream.getvalue()
+    assert "…" not in shown
+    names = {"success", "return", "held-out", "critic EV", "entropy", "KL", "left"}
+    assert {name for name in names if name not in shown} == left_out
+
+
 def test_warnings_and_tracebacks_are_visible_text(capsys, monkeypatch):
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)

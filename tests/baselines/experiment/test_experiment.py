@@ -20,7 +20,7 @@ from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import read_metrics
 from marft_agents.setting_fields import SettingsError
-from marft_envs import TaskSet, Team
+from marft_envs import TaskSet, Team, register_task
 
 DUO = "marft/gsm8k_duo-v0"
 SMALL = {"groups": 1, "group_size": 2, "max_new_tokens": 2}
@@ -165,8 +165,10 @@ def test_prompts_a_reward_and_two_system_prompts_are_an_experiment(tmp_path):
     team = Team.from_prompts(["Plan a text.", "Write the text."])
     experiment = Experiment(tasks, team=team, **SHORT)
     assert experiment.env == "own/front-door_team-v0"
-    with pytest.raises(SettingsError, match="known in this program alone, and workers and learners of Ray are other"):
-        dataclasses.replace(experiment, rollouts=RolloutSettings(ray="local")).check()
+    register_task("front-door", {"train": tasks}, teams={"team": team}, namespace="mine")  # as a script does
+    for known in (experiment, Experiment("mine/front-door_team-v0", **SHORT)):
+        with pytest.raises(SettingsError, match="this program alone, and workers and learners of Ray are other"):
+            dataclasses.replace(known, rollouts=RolloutSettings(ray="local")).check()
     assert experiment.run(tmp_path / "run")["updates"] == 1
     assert report.write(tmp_path / "run").is_file()
     again = Experiment.load(tmp_path / "run")
