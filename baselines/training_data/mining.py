@@ -22,7 +22,8 @@ from marft_agents.runs.run_folder import replacing, versions
 from marft_envs import data
 from marft_envs.environment_capabilities import listing_game
 from marft_envs.game.task import Task
-from marft_envs.tasks.tools.tasks import ToolTask
+from marft_envs.tasks.tools.tasks import TeamTools, ToolTask
+from marft_envs.tasks.worlds.declared import declaration_of
 from marft_envs.tasks.worlds.task_loading import row_of as tool_row
 
 FAILED = "not success"
@@ -65,29 +66,42 @@ def mine(recordings: Sequence[Recording], where: Condition, scrubber: Scrubber |
         )
     attempts = Counter(episode.task_id for episode in everything)
     failed: dict[str, list[RecordedEpisode]] = {}
-    for episodes in select(recordings, where, splits=()):
+    games: dict[str, Any] = {}  # game of each task
+    for recording, episodes in zip(recordings, select(recordings, where, splits=()), strict=True):
         for episode in episodes:
             failed.setdefault(episode.task_id, []).append(episode)
+            games.setdefault(episode.task_id, recording.game)
     rows = []
     for task_id, own in sorted(failed.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         tags = Counter(tag for episode in own for tag in episode.tags)
         about = {"failures": len(own), "attempts": attempts[task_id], "tags": [tag for tag, _ in tags.most_common()]}
-        rows.append(_row(own[0], scrubber) | about)
+        rows.append(_row(own[0], games[task_id], scrubber) | about)
     return Mined(rows, sum("answer" not in row and "goal" not in row for row in rows))
 
 
-def _row(episode: RecordedEpisode, scrubber: Scrubber) -> dict[str, Any]:
+def _row(episode: RecordedEpisode, game: Any, scrubber: Scrubber) -> dict[str, Any]:
     task = episode.task
     if task is None:
         return {"id": episode.task_id, "problem": scrubber.prompt(episode.problem)}
     if isinstance(task, ToolTask):
-        return tool_row(task)
+        # Each row declares the tools of its world, so that any selection of rows is a data file.
+        tools = _declaration(game, task.world)
+        return tool_row(task) | ({} if tools is None else {"tools": tools})
     if task.meta.get("kind") in data.KINDS:
         return data.row_of(task)
     raise RecordingError(
         f"{episode.place}: a task of {episode.facts['env']} cannot be written as a row of a data file: write a "
         "scenario list with `marft data mine --scenarios FILE`, which `marft eval --scenarios FILE` plays"
     )
+
+
+def _declaration(game: Any, world: str) -> list[dict[str, Any]] | None:
+    """Return the tools of a world that the data of a game declares, None for a world of another kind."""
+    listing = listing_game(game)
+    assert listing is not None  # the task was found in its list
+    assert isinstance(listing.tasks, TeamTools)  # which alone has such tasks
+    (kind,) = (kind for kind in listing.tasks.kinds() if kind.name == world)
+    return declaration_of(kind)
 
 
 def failed_scenarios(recordings: Sequence[Recording], where: Condition) -> ScenarioList:

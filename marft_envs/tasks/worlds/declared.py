@@ -20,7 +20,7 @@ from typing import Any
 from envs_data import DataError
 from marft_envs.data.files import Row
 from marft_envs.tasks.tools.definition import Tool, ToolDefinitionError, ToolError, check_schema
-from marft_envs.tasks.tools.world import Toolbox, World
+from marft_envs.tasks.tools.world import Toolbox, World, WorldKind
 
 _ARGUMENT = re.compile(r"\{(\w+)\}")
 _KEYS = {"name", "description", "parameters", "sets", "returns"}
@@ -53,6 +53,25 @@ def declared_world(row: Row, taken: Sequence[str] = ()) -> Toolbox:
         if tools.setdefault(tool.name, tool) is not tool:
             raise DataError(row.where, f"two tools {tool.name!r}", "each name once", "rename one of them")
     return Toolbox(name, tools)
+
+
+def declaration_of(world: WorldKind) -> list[dict[str, Any]] | None:
+    """Return the column `tools` of a row that declares a world, or None for a world that no row declared.
+
+    The inverse of `declared_world`.
+    """
+    entries = []
+    for tool in world.tools().values():
+        effect = tool.function
+        if not isinstance(effect, _Effect):
+            return None
+        entry: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        if effect.sets:
+            entry["sets"] = effect.sets
+        if effect.returns:
+            entry["returns"] = effect.returns
+        entries.append(entry)
+    return entries
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import envs_data
 import marft_envs
 from baselines.cli.main import main
 from baselines.experiment.gold_answers import oracle_of
@@ -228,6 +229,25 @@ def test_failures_become_tasks_that_an_environment_plays(files, tmp_path, capsys
     assert again["tags"][0] == "truncated"
     assert any(tag.startswith("call: ") for tag in again["tags"]), "the record knows which calls failed"
     assert row | {"tags": 0} == again | {"tags": 0}
+
+
+def test_a_mined_task_of_a_declared_world_declares_it(tmp_path, capsys):
+    """Each row alone is a data file of the same tools: the declaration of the ladder's world comes back as it was."""
+    flags = {"data": "embedded:ladder", "team": "ladder_duo", "split": "train"}
+    game = marft_envs.make(ENV, **flags)
+    write_episodes(tmp_path / "e.jsonl", [play(game, index, lambda game, agent, seen: "no call") for index in (0, 400)])
+    command = ["data", "mine", str(tmp_path / "e.jsonl")]
+    for name, value in flags.items():
+        command += [f"--{name}", value]
+    assert main([*command, "--out", str(tmp_path / "rows.jsonl")]) == 0
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert {json.loads(line)["level"] for line in lines} == {game.unwrapped.tasks[i].meta["level"] for i in (0, 400)}
+    for line in lines:
+        row = json.loads(line)
+        assert row["tools"] == envs_data.attachment("ladder/tools", "worlds")[0]["tools"]
+        (tmp_path / "one.jsonl").write_text(line)
+        mined = marft_envs.make(ENV, data=str(tmp_path / "one.jsonl"), team="ladder_duo")
+        assert play(mined, 0).success
 
 
 def test_traces_that_do_not_say_whether_they_succeeded_need_a_condition(files, tmp_path, capsys):
