@@ -27,3 +27,11 @@ ARMS: Mapping[str, str] = {
 }
 FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm not in (RANDOM_ROUTER, *CONTROLS, *EQUAL_UPDATES))
 TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED, RANDOM_ROUTER)  # evaluations of one and the same trained team
+TRAINED_AS: Mapping[str, str] = {
+    **dict.fromkeys(TRAINED_ARMS, TEAM),
+    SHARED: SHARED,
+    **dict.fromkeys((SOLO, VOTE), SOLO),
+    **{arm: arm for arm in CONTROLS},
+    **EQUAL_UPDATES,
+}
+"""Arm that plays -> arm whose training it plays, with the settings of that training."""

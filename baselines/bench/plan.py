@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from baselines.bench.arms import CONTROLS, SOLO, TEAM, VOTE, WHOLE
+from baselines.bench.arms import CONTROLS, SOLO, TEAM, TRAINED_AS, VOTE, WHOLE
 from baselines.bench.plan_tables import TaskPlan
 from baselines.experiment.environments import former_id, scenarios
 from baselines.experiment.experiment import Experiment
@@ -90,9 +90,29 @@ class BenchTask:
         dependency = self.plan.keywords.get("dependency", self.teams[team].get("dependency"))
         return isinstance(dependency, Mapping) and dependency.get("kind") == "routed"
 
-    def scenarios(self, env: Any) -> list[dict[str, Any]]:
-        """Return the reset options of the test problems."""
-        return scenarios(env, self.plan.problems or None)
+    def scenarios(self, env: Any, *, validation: bool = False) -> list[dict[str, Any]]:
+        """Return the reset options of the test problems, or of those on which the grid is compared."""
+        played = self.plan.tune if validation and self.plan.tune is not None else self.plan
+        return scenarios(env, played.problems or None)
+
+    def split(self, *, validation: bool = False) -> str:
+        """Return the split of the test problems, or of those on which the grid is compared."""
+        return self.plan.tune.split if validation and self.plan.tune is not None else self.plan.test_split
+
+    def settings(self, arm: str, tried: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the settings of an arm's training that differ from those of the task.
+
+        Args:
+            arm: Name of the arm.
+            tried: Settings of a cell of the grid, which take precedence.
+        """
+        told = {**self.plan.arm_settings.get(TRAINED_AS.get(arm, arm), {}), **(tried or {})}
+        missing = object()
+        return {name: value for name, value in told.items() if self.plan.settings.get(name, missing) != value}
+
+    def grid(self, arm: str) -> list[dict[str, Any]]:
+        """Return the settings of each cell of the grid of an arm; empty: its settings are not tuned."""
+        return [] if self.plan.tune is None else self.plan.tune.cells(TRAINED_AS.get(arm, arm))
 
     def experiment(
         self,
@@ -105,6 +125,7 @@ class BenchTask:
         budget: int = 0,
         updates: int | None = None,
         arm: str = TEAM,
+        settings: Mapping[str, Any] | None = None,
     ) -> Experiment:
         """Return the configuration of a training.
 
@@ -117,8 +138,9 @@ class BenchTask:
             budget: Generated tokens after which the training ends; 0: the number of updates ends it.
             updates: Number of updates; None: that of the plan's settings.
             arm: Arm whose environment, rounds and window are used.
+            settings: Settings that differ from those of the task, see `settings`.
         """
-        given = {**self.plan.settings, "seed": seed, "max_new_tokens": max_new_tokens}
+        given = {**self.plan.settings, **(settings or {}), "seed": seed, "max_new_tokens": max_new_tokens}
         if budget:
             given |= {"budget_tokens": budget}
         if updates is not None:
@@ -181,12 +203,13 @@ class BenchPlan:
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         for task in plain["tasks"]:
             table = task["plan"]
-            if not table["models"]:  # plans from before there were these two keys keep their checksum
+            if not table["models"]:  # plans from before there were these keys keep their checksum
                 del table["models"]
             if table["dtype"] == "auto":
                 del table["dtype"]
-            if not table["context_window"]:
-                del table["context_window"]
+            for key in ("context_window", "arm_settings", "tune"):
+                if not table[key]:
+                    del table[key]
             if not task["controls"]:
                 del task["controls"]
         if not plain["arm_seeds"]:

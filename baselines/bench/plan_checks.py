@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,12 @@ from baselines.bench.controls import anonymous, voting_tasks
 from baselines.bench.longest_prompts import check_prompts
 from baselines.bench.plan import BenchPlan, BenchTask
 from baselines.bench.plan_errors import PlanError, or_refuse
+from baselines.bench.plan_tables import TunePlan
 from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
 from marft_agents.models.base_settings import Sharing
 from marft_envs.environment_capabilities import listing_game
+from marft_envs.registration.factory import takes
 
 
 def check_task(plan: BenchPlan, task: BenchTask) -> None:
@@ -23,6 +25,8 @@ def check_task(plan: BenchPlan, task: BenchTask) -> None:
     team = next(iter(task.teams.values()))
     env = factory(table.env, task.keywords(table.test_split, team))()
     _check_problems(task, env)
+    if table.tune is not None:
+        or_refuse("tune", partial(_check_validation_problems, task, env, table.tune))
     if VOTE in plan.arms:
         if voting_tasks(env) is None:
             raise PlanError(
@@ -46,6 +50,9 @@ def check_task(plan: BenchPlan, task: BenchTask) -> None:
         for arm, playing in [*((TEAM, each) for each in task.teams.values()), *_played_controls(task)]:
             if task.window(arm):
                 or_refuse(f"{arm}, {playing['name']}", partial(_check_window, task, playing, arm))
+                if table.tune is not None:
+                    place = f"tune: {arm}, {playing['name']}"
+                    or_refuse(place, partial(_check_window, task, playing, arm, validation=True))
 
 
 def _played_controls(task: BenchTask) -> list[tuple[str, Mapping[str, Any]]]:
@@ -53,11 +60,11 @@ def _played_controls(task: BenchTask) -> list[tuple[str, Mapping[str, Any]]]:
     return [(arm, control.team) for arm, control in task.controls.items()]
 
 
-def _check_window(task: BenchTask, team: Mapping[str, Any], arm: str) -> None:
-    """Refuse a window into which a prompt of the test problems does not fit."""
+def _check_window(task: BenchTask, team: Mapping[str, Any], arm: str, *, validation: bool = False) -> None:
+    """Refuse a window into which a prompt of the test problems, or of the validation problems, does not fit."""
     experiment = task.experiment(team, "marft-a", 0, max_new_tokens=task.plan.max_new_tokens, arm=arm)
-    env = factory(experiment.env, task.keywords(task.plan.test_split, team, arm))()
-    check_prompts(experiment, env, task.scenarios(env))
+    env = factory(experiment.env, task.keywords(task.split(validation=validation), team, arm))()
+    check_prompts(experiment, env, task.scenarios(env, validation=validation))
 
 
 def _check_problems(task: BenchTask, env: Any) -> None:
@@ -71,16 +78,45 @@ def _check_problems(task: BenchTask, env: Any) -> None:
     trained = listing_game(factory(table.env, task.keywords(table.train_split, team))())
     if trained is None:
         return
-    seen = {trained.tasks[i].prompt for i in range(len(trained.tasks))}  # prompts: ids differ between splits
-    again = 0
-    for option in task.scenarios(env):
-        if game.tasks[option["index"]].prompt in seen:
-            again += 1
+    again = _shared(env, task.scenarios(env), {trained.tasks[i].prompt for i in range(len(trained.tasks))})
     if again and not table.test_on_trained:
         raise PlanError(
             f"{again} of the test problems are also trained on; wanted other data, another split, or "
             "test_on_trained = true for games with few tasks"
         )
+
+
+def _check_validation_problems(task: BenchTask, test_env: Any, tune: TunePlan) -> None:
+    """Refuse a grid without validation problems, or with some that are also tested or trained on."""
+    table, team = task.plan, next(iter(task.teams.values()))
+    test = listing_game(test_env)
+    if test is None or not takes(table.env, "split"):
+        raise PlanError(f"{table.env} has no splits of listed problems, so there are none to validate on")
+    if tune.split == table.test_split:
+        raise PlanError(f"split = {tune.split!r} is that of the test problems; wanted another one")
+    env = factory(table.env, task.keywords(tune.split, team))()
+    game, trained = listing_game(env), listing_game(factory(table.env, task.keywords(table.train_split, team))())
+    assert game is not None
+    assert trained is not None
+    if not len(game.tasks) or tune.problems > len(game.tasks):
+        raise PlanError(f"problems = {tune.problems}, but the split {tune.split!r} has {len(game.tasks)}")
+    if table.test_on_trained:
+        return
+    options = task.scenarios(env, validation=True)
+    for listed, what in ((test, "test problems"), (trained, "trained on")):
+        prompts = {listed.tasks[i].prompt for i in range(len(listed.tasks))}
+        if again := _shared(env, options, prompts):
+            raise PlanError(
+                f"split = {tune.split!r}: {again} of the {len(options)} validation problems are also {what}; wanted "
+                "another split, or test_on_trained = true for games with few tasks"
+            )
+
+
+def _shared(env: Any, options: Iterable[Mapping[str, Any]], prompts: Collection[str]) -> int:
+    """Return how many problems have one of the prompts; ids differ between splits."""
+    game = listing_game(env)
+    assert game is not None
+    return sum(game.tasks[option["index"]].prompt in prompts for option in options)
 
 
 def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
@@ -89,6 +125,14 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
     budget, solos = task.plan.training_tokens, {SOLO, VOTE} & set(plan.arms)
     seed, tokens = plan.training_seeds[0], task.plan.max_new_tokens
     checked: list[tuple[str, Experiment]] = []
+
+    def add(place: str, kind: str, team: Mapping[str, Any], algorithm: str, allowed: int, **further: Any) -> None:
+        make = partial(task.experiment, team, algorithm, seed, max_new_tokens=allowed, **further)
+        checked.append((place, or_refuse(place, partial(make, settings=task.settings(kind)))))
+        for tried in task.grid(kind):
+            where = f"tune: {place}, {tried}"
+            checked.append((where, or_refuse(where, partial(make, settings=task.settings(kind, tried)))))
+
     for name, team in task.teams.items():
         sharings: list[Sharing] = []
         if trains:
@@ -97,17 +141,13 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
             sharings.append("shared")
         for each in plan.algorithms:
             for sharing in sharings:
-                found = task.experiment(team, each, seed, max_new_tokens=tokens, sharing=sharing, budget=budget)
-                checked.append((f"team {name!r}, {each}, {sharing}", found))
+                kind = SHARED if sharing == "shared" else TEAM
+                add(f"team {name!r}, {each}, {sharing}", kind, team, each, tokens, sharing=sharing, budget=budget)
         for each in plan.solo_algorithms if solos else ():
-            allowed = task.solo_tokens[name]
-            found = task.experiment(task.solo, each, seed, max_new_tokens=allowed, budget=budget or 1)
-            checked.append((f"{SOLO} of {name!r}, {each}", found))
+            add(f"{SOLO} of {name!r}, {each}", SOLO, task.solo, each, task.solo_tokens[name], budget=budget or 1)
         for each in plan.solo_algorithms:
             for arm, agent in _played_controls(task):
-                allowed = task.most_tokens(arm, name)
-                found = task.experiment(agent, each, seed, max_new_tokens=allowed, budget=budget or 1, arm=arm)
-                checked.append((f"{arm}, {each}", found))
+                add(f"{arm}, {each}", arm, agent, each, task.most_tokens(arm, name), budget=budget or 1, arm=arm)
         if ANONYMOUS in plan.arms:
             factory(task.plan.env, task.keywords(task.plan.test_split, anonymous(team, task.solo)[0]))
     for place, experiment in checked:

@@ -22,10 +22,11 @@ def or_refuse(where: str, work: Callable[[], Any]) -> Any:
         raise PlanError(f"{where}: {text}") from error
 
 
-def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str) -> None:
+def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str = "") -> None:
     """Refuse names that are not known, with a close one if there is any."""
+    place = f"{where}: " if where else ""
     for name in found:
         if name not in known:
             close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-            raise PlanError(f"{where}: unknown {what} {name!r}; {hint}")
+            raise PlanError(f"{place}unknown {what} {name!r}; {hint}")

@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import tomllib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from baselines.bench.arms import ARMS, CONTROLS, EQUAL_UPDATES, RANDOM_ROUTER, S
 from baselines.bench.plan import BenchPlan, BenchTask, Control
 from baselines.bench.plan_checks import check_task
 from baselines.bench.plan_errors import PlanError, or_refuse, refuse_unknown
-from baselines.bench.plan_tables import NAME, PlanTable, TaskPlan, is_name
+from baselines.bench.plan_settings import check_arms_of_settings, check_settings
+from baselines.bench.plan_tables import NAME, PlanTable, TaskPlan, TunePlan, is_name
 from baselines.experiment.environments import current_id
-from baselines.experiment.experiment import SETTINGS
 from marft_agents.learning.algorithms import algorithm
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.factory import takes
@@ -29,7 +29,6 @@ from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.teams.team import Team, as_team
 
 OF_THE_BENCH = ("data", "split", "team", "horizon", "feedback")  # keywords that are keys of a task's table
-_TRAINING_SETTINGS = {each.name for kind, _ in SETTINGS.values() for each in dataclasses.fields(kind)}
 
 
 def read_plan(path: Path) -> BenchPlan:
@@ -54,7 +53,7 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
         raise PlanError(f"{where}: wanted tables [[tasks]], at least one")
     tables = []
     for place, told in enumerate(record["tasks"]):
-        table = _read(TaskPlan, _with_defaults(told, top.defaults), f"{where}: tasks[{place}]")
+        table = _read_task(_with_defaults(told, top.defaults), f"{where}: tasks[{place}]")
         tables.append(dataclasses.replace(table, env=current_id(table.env)))
     for what, values in {
         "arms": top.arms,
@@ -83,8 +82,7 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
                 f"{where}: {arm} goes on from {control} to the updates of {TEAM}: wanted both among the arms"
             )
     arm_seeds = _arm_seeds(top, where)
-    controls = [arm for arm in CONTROLS if arm in top.arms]
-    tasks = tuple(or_refuse(f"{where}: task {table.name!r}", partial(_resolved, table, controls)) for table in tables)
+    tasks = tuple(or_refuse(f"{where}: task {table.name!r}", partial(_resolved, table, top.arms)) for table in tables)
     plan = BenchPlan(
         name=top.name,
         tasks=tasks,
@@ -103,12 +101,26 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
 
 
 def _with_defaults(task: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a task's table with the keys that it leaves out; those of `settings` and `keywords` one by one."""
+    """Return a task's table with the keys that it leaves out; those of tables one by one."""
     found = {**defaults, **task}
-    for name in ("settings", "keywords"):
+    for name in ("settings", "keywords", "tune", "arm_settings"):
         given, own = defaults.get(name), task.get(name)
         if isinstance(given, Mapping) and isinstance(own, Mapping):
             found[name] = {**given, **own}
+            if name == "arm_settings":
+                for arm in given.keys() & own.keys():
+                    if isinstance(given[arm], Mapping) and isinstance(own[arm], Mapping):
+                        found[name][arm] = {**given[arm], **own[arm]}
+    return found
+
+
+def _read_task(record: dict[str, Any], where: str) -> TaskPlan:
+    """Read a table `[[tasks]]`."""
+    if "tune" in record:
+        if not isinstance(record["tune"], Mapping):
+            raise PlanError(f"{where}: tune = {record['tune']!r}, wanted a table")
+        record["tune"] = _read(TunePlan, record["tune"], f"{where}: tune")
+    found: TaskPlan = _read(TaskPlan, record, where)
     return found
 
 
@@ -147,15 +159,10 @@ def _arm_seeds(top: PlanTable, where: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _check_keys(table: TaskPlan) -> None:
+def _check_keys(table: TaskPlan, arms: Iterable[str]) -> None:
     """Refuse settings and keywords that are unknown, or that the bench or the task's own table decides."""
-    refuse_unknown("setting", table.settings, _TRAINING_SETTINGS, "settings")
-    for name in ("seed", "max_new_tokens", "budget_tokens"):
-        if name in table.settings:
-            raise PlanError(f"settings: {name} is set by the bench; leave it out")
-    for name in ("context_window", "overflow"):
-        if table.context_window and name in table.settings:
-            raise PlanError(f"settings: {name}: context_window is a key of the task, and is the same for all arms")
+    or_refuse("settings", partial(check_settings, table, table.settings))
+    check_arms_of_settings(table, arms)
     for name in OF_THE_BENCH:
         if name in table.keywords:
             raise PlanError(f"keywords: {name} is a key of the task's own table")
@@ -164,9 +171,9 @@ def _check_keys(table: TaskPlan) -> None:
             raise PlanError(f"{table.env} takes no keyword {name!r}: the bench compares teams of one Flex-MG")
 
 
-def _resolved(table: TaskPlan, controls: Iterable[str] = ()) -> BenchTask:
+def _resolved(table: TaskPlan, arms: Collection[str]) -> BenchTask:
     """Read the teams of a task, and its one agents of some arms, and count rounds and turns."""
-    _check_keys(table)
+    _check_keys(table, arms)
     spec = marft_envs.spec(table.env)
     entry = spec.entry_point
     read = entry.read_team if isinstance(entry, TaskEnvironment) else as_team
@@ -193,7 +200,7 @@ def _resolved(table: TaskPlan, controls: Iterable[str] = ()) -> BenchTask:
     for name, team in teams.items():
         written[name] = team.to_dict()
         solo_tokens[name] = _solo_tokens(team, dependency, game.horizon, table.max_new_tokens)
-    found = {arm: _control(table, arm, first, keywords) for arm in controls}
+    found = {arm: _control(table, arm, first, keywords) for arm in CONTROLS if arm in arms}
     return BenchTask(table, written, solo.to_dict(), game.horizon, solo_tokens, found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,8 +48,53 @@ def _are_seeds(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and all(_is_count(item) for item in value)
 
 
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values())
+
+
 def _are_models(value: Any) -> bool:
     return isinstance(value, Mapping) and all(_is_text(model) and model for model in value.values())
+
+
+def _is_grid(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return bool(value) and all(isinstance(values, list) and values for values in value.values())
+    return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
+
+
+def _are_grids(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_grid(grid) for grid in value.values())
+
+
+_GRID = "a table of settings and lists of values, or a list of tables of settings"
+
+
+@dataclass(frozen=True)
+class TunePlan:
+    """Grid of settings whose best cell is chosen on validation problems: the table `tune` of a task."""
+
+    split: str = knob("validation", "split of the validation problems", _is_text, "a text")
+    problems: int = knob(0, "validation problems, spread evenly over the split; 0: all", _is_count, ">= 0")
+    tokens: int = knob(
+        0, "generated tokens of the training of each cell of the grid", lambda v: _is_count(v) and v >= 1, ">= 1"
+    )
+    seed: int = knob(0, "seed of these trainings, and of the sampling on the validation problems", _is_count, ">= 0")
+    grid: Any = knob((), f"settings to try for each trained arm: {_GRID}", _is_grid, _GRID)
+    grids: Mapping[str, Any] = knob(
+        None, "own grids of single arms, with as many cells", _are_grids, f"a table of arms and grids, each {_GRID}"
+    )
+
+    def __post_init__(self) -> None:
+        if self.grids is None:
+            object.__setattr__(self, "grids", {})
+        check_knobs(self)
+
+    def cells(self, arm: str) -> list[dict[str, Any]]:
+        """Return the settings of each cell of an arm's grid; a table of lists stands for all combinations."""
+        grid = self.grids.get(arm, self.grid)
+        if not isinstance(grid, Mapping):
+            return [dict(cell) for cell in grid]
+        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
 @dataclass(frozen=True)
@@ -108,10 +154,17 @@ class TaskPlan:
     settings: Mapping[str, Any] = knob(
         None, "settings of the training that differ from the preset", _is_table, "a table"
     )
+    arm_settings: Mapping[str, Mapping[str, Any]] = knob(
+        None,
+        "settings of the trainings of single arms that differ from those of the task, by arm",
+        _are_tables,
+        "a table of arms and tables of settings",
+    )
+    tune: TunePlan | None = knob(None, "grid of settings; the best on validation problems is tested")
     keywords: Mapping[str, Any] = knob(None, "further keywords of the environment", _is_table, "a table")
 
     def __post_init__(self) -> None:
-        for name in ("models", "settings", "keywords"):
+        for name in ("models", "settings", "arm_settings", "keywords"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, {})
         check_knobs(self)

@@ -16,7 +16,7 @@ from typing import Any
 
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run import Bench, locked
-from baselines.bench.run_unit import Folder, run_unit
+from baselines.bench.run_unit import RECORDS, Folder, run_unit
 from baselines.bench.units import Training, Unit
 from baselines.experiment.progress import Progress
 from baselines.experiment.rollouts import identity
@@ -111,5 +111,5 @@ def _pack(folder: Folder, units: Iterable[Unit], *, logs: bool = False) -> bytes
 def _unpack(archive: bytes, folder: Folder) -> None:
     """Write the files of an archive into a folder; the records last, since they say that a unit is done."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        members = sorted(tar.getmembers(), key=lambda member: member.name.split("/")[0] in ("cells", "trainings"))
+        members = sorted(tar.getmembers(), key=lambda member: member.name.split("/")[0] in RECORDS)
         tar.extractall(folder.path, members, filter="data")

@@ -143,8 +143,8 @@ class Bench:
             if record is not None and record["failure"] is None:
                 self.done.add(name)
         # The records do not tell all: cells may come from an exported file, and run folders may have been deleted.
-        self._skip_unneeded_trainings()
         self._redo_lost_trainings()
+        self._skip_unneeded()
         self.failed: dict[str, str] = {}  # cause by name
         self.running: set[str] = set()
         self._ended = len(self.done)  # units told as ended; those that were done before are not told again
@@ -157,11 +157,11 @@ class Bench:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return found
 
-    def _skip_unneeded_trainings(self) -> None:
-        """Count a training as done if all that needs it is done: its cells may come from an exported file."""
+    def _skip_unneeded(self) -> None:
+        """Count trainings and cells of a grid as done if all that needs them is: cells may come from an export."""
         # From the last unit back, since what needs a unit comes after it.
         for name, unit in reversed(self.units.items()):
-            if isinstance(unit, Training):
+            if isinstance(unit, Training) or unit.trial is not None:
                 needing = [other.name for other in self.units.values() if name in other.needs]
                 if needing and self.done.issuperset(needing):
                     self.done.add(name)

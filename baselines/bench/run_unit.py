@@ -46,12 +46,13 @@ from marft_agents.trajectory import Trajectory
 
 CELL_SCHEMA = "marft.bench.cell/1"
 TRAINING_SCHEMA = "marft.bench.training/1"
+RECORDS = ("cells", "trainings", "tune")  # folders of records
 VOTE_SEEDS = 1000  # samples of a vote with evaluation seed s are drawn with the seeds (s + 1) * VOTE_SEEDS + i
 
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
-    """Folder of a benchmark's results.
+    """Folder of a benchmark's results; cells of the grid are apart from those of the test.
 
     Attributes:
         path: Path of the folder, with records and run folders.
@@ -61,7 +62,8 @@ class Folder:
 
     def record(self, unit: Unit) -> Path:
         """Return the path of a unit's record."""
-        return self.path / ("cells" if isinstance(unit, Cell) else "trainings") / f"{unit.name}.json"
+        kind = "trainings" if isinstance(unit, Training) else "cells" if unit.trial is None else "tune"
+        return self.path / kind / f"{unit.name}.json"
 
     def run(self, training: str) -> Path:
         """Return the run folder of a training, with its checkpoints."""
@@ -69,7 +71,7 @@ class Folder:
 
     def read(self, name: str) -> dict[str, Any]:
         """Return the record of a unit by name."""
-        for kind in ("cells", "trainings"):
+        for kind in RECORDS:
             file = self.path / kind / f"{name}.json"
             if file.is_file():
                 found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -107,7 +109,9 @@ def head(plan: BenchPlan, unit: Unit, command: str) -> dict[str, Any]:
     if isinstance(unit, Cell):
         about["cell"] = about.pop("name")
         about["training_seed"] = about.pop("seed")
-        about["evaluation_seeds"] = list(plan.evaluation_seeds)
+        about["evaluation_seeds"] = list(_evaluation_seeds(plan, unit))
+    if unit.trial is None:
+        del about["trial"]
     return {
         "schema": CELL_SCHEMA if isinstance(unit, Cell) else TRAINING_SCHEMA,
         "plan": plan.name,
@@ -130,6 +134,7 @@ def _cpu_seconds() -> float:
 
 def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progress) -> dict[str, Any]:
     """Train a team, or go on with its training after a kill."""
+    tuned = _tuned(plan.task(training.task), training, folder)
     experiment = training_experiment(plan, training, folder)
     run = folder.run(training.name)
     if training.equal_updates and not run.is_dir():
@@ -137,7 +142,7 @@ def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progre
     resume = (run / "config.json").is_file()
     train(experiment, run, resume=resume, progress=progress, curve=False)  # the folder is deleted later
     metrics = read_metrics(run)
-    return {
+    return tuned | {
         "experiment": experiment.to_dict(),
         "budget_tokens": experiment.schedule.budget_tokens,
         "tokens": int(metrics[-1][TOKENS_TOTAL]),
@@ -150,8 +155,8 @@ def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progre
 
 def _copy_shorter(folder: Folder, training: Training, experiment: Experiment) -> None:
     """Let a training go on from one that differs in its length alone, where that one is shorter and still there."""
-    shorter = folder.run(training.needs[1])
-    done = folder.read(training.needs[1])["updates"]
+    shorter = folder.run(training.matched[1])
+    done = folder.read(training.matched[1])["updates"]
     if done > (experiment.schedule.updates or 0) or experiment.learner.lr_schedule != "constant":
         return
     if shorter.is_dir():
@@ -166,9 +171,12 @@ def training_experiment(plan: BenchPlan, training: Training, folder: Folder) -> 
     task = plan.task(training.task)
     budget, updates = task.plan.training_tokens, None
     if training.equal_updates:
-        budget, updates = 0, folder.read(training.needs[0])["updates"]
-    elif training.needs:
-        budget = folder.read(training.needs[0])["tokens"]
+        budget, updates = 0, folder.read(training.matched[0])["updates"]
+    elif training.matched:
+        budget = folder.read(training.matched[0])["tokens"]
+    settings = _tuned(task, training, folder).get("settings", {})
+    if training.trial is not None and task.plan.tune is not None:
+        budget, settings = task.plan.tune.tokens, {**settings, "updates": None, "epochs": 0}  # the budget alone ends it
     if training.arm:
         team = task.controls[training.arm].team
     else:
@@ -182,7 +190,35 @@ def training_experiment(plan: BenchPlan, training: Training, folder: Folder) -> 
         budget=budget,
         updates=updates,
         arm=training.arm or TEAM,
+        settings=settings,
     )
+
+
+def _tuned(task: BenchTask, training: Training, folder: Folder) -> dict[str, Any]:
+    """Return the fields of a record about settings that differ from the task's: what they are, and the grid.
+
+    The best cell of the grid is chosen by its success on validation problems; of equal ones the first.
+    """
+    arm = training.settings_of
+    tried: Mapping[str, Any] = {}
+    about: dict[str, Any] = {}
+    if training.trial is not None:
+        tried = task.grid(arm)[training.trial]
+    elif training.trials:
+        grid = []
+        for settings, name in zip(task.grid(arm), training.trials, strict=True):
+            cell = folder.read(name)
+            grid.append({"settings": settings, "success": _success(cell), "tokens": cell["training_tokens"]})
+        tried = max(grid, key=lambda cell: cell["success"])["settings"]
+        about["tuned"] = {"grid": grid, "chosen": tried}
+    if own := task.settings(arm, tried):
+        about["settings"] = own
+    return about
+
+
+def _success(cell: Mapping[str, Any]) -> float:
+    """Return the mean success in the record of a cell; failed episodes solve nothing."""
+    return float(np.mean([value or 0.0 for row in cell["scores"] for value in row]))
 
 
 def _training_ledger(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -236,7 +272,8 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
                 actions += 1
                 cut += not turn.action.stopped
     played = scenario_list(stage.make_env(), stage.options, task.plan.env)
-    return {
+    about = {key: training[key] for key in ("settings", "tuned") if training is not None and key in training}
+    return about | {
         "rules": _rules(task, cell, stage),
         "scenarios": {"count": len(stage.options), "checksum": played.checksum},
         "cohorts": {name: list(values) for name, values in played.cohorts.items()},
@@ -295,7 +332,9 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         sharing="shared" if cell.arm == SHARED else "separate",
         budget=1,
         arm=arm,
+        settings=folder.read(cell.training).get("settings") if cell.training else None,
     )
+    validation = cell.trial is not None
     players = TeamSettings(
         experiment.models,
         dataclasses.replace(experiment.sampling, temperature=task.plan.temperature),
@@ -306,7 +345,7 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         experiment.remote,
         experiment.dtype,
     ).load([profile["name"] for profile in team["profiles"]])
-    keywords = task.keywords(task.plan.test_split, team, arm)
+    keywords = task.keywords(task.split(validation=validation), team, arm)
     if cell.arm == MUTED:
         keywords["communication"] = "none"
     if cell.arm == ANONYMOUS:
@@ -314,14 +353,20 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         keywords = renamed_keywords({**keywords, "team": team}, old_names)
         players = players.renamed(old_names)
     make_env = factory(experiment.env, keywords)
-    return Stage(make_env, task.scenarios(make_env()), players, experiment.schedule.max_turns)
+    return Stage(make_env, task.scenarios(make_env(), validation=validation), players, experiment.schedule.max_turns)
+
+
+def _evaluation_seeds(plan: BenchPlan, cell: Cell) -> Sequence[int]:
+    """Return the seeds of the sampling of a cell; those of the grid have one."""
+    tune = plan.task(cell.task).plan.tune
+    return plan.evaluation_seeds if cell.trial is None or tune is None else (tune.seed,)
 
 
 Played = tuple[np.ndarray[Any, np.dtype[np.float64]], Sequence[Trajectory], dict[str, Any]]
 
 
 def _play_plainly(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
-    result = stage.play(plan.evaluation_seeds)
+    result = stage.play(_evaluation_seeds(plan, cell))
     return result.scores, result.trajectories, {}
 
 

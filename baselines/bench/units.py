@@ -5,7 +5,7 @@ A training makes one team; a cell plays one arm. Names are unique within a plan 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from baselines.bench.arms import (
@@ -16,6 +16,7 @@ from baselines.bench.arms import (
     SOLO,
     TEAM,
     TRAINED_ARMS,
+    TRAINED_AS,
     UNTRAINED,
     VOTE,
 )
@@ -37,10 +38,12 @@ class Training:
         seed: Seed of the training.
         sharing: "separate" or "shared" adapters.
         max_new_tokens: Longest turn in tokens.
-        needs: Name of the training whose generated tokens are the budget; empty: the plan gives it, or none. With
+        matched: Name of the training whose generated tokens are the budget; empty: the plan gives it, or none. With
             `equal_updates`: of that whose updates are done, and of that which goes on.
         arm: Arm in `CONTROLS` whose one agent is trained; empty: a team, or the one agent of the task.
-        equal_updates: True to train for as many updates as the first training that it needs.
+        equal_updates: True to train for as many updates as the first training of `matched`.
+        trial: Number of the cell of the grid whose settings are tried, from 0; None: the training is one for the test.
+        trials: Names of the cells of the grid, in its order; the settings of the best are those of the training.
     """
 
     name: str
@@ -51,9 +54,23 @@ class Training:
     seed: int
     sharing: Sharing
     max_new_tokens: int
-    needs: tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()
     arm: str = ""
     equal_updates: bool = False
+    trial: int | None = None
+    trials: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the trainings and cells that come before it."""
+        return (*self.matched, *self.trials)
+
+    @property
+    def settings_of(self) -> str:
+        """Arm whose settings it has."""
+        if self.solo:
+            return self.arm or SOLO
+        return SHARED if self.sharing == "shared" else TEAM
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,7 @@ class Cell:
         seed: Training seed; None for the untrained team.
         training: Name of the training; empty for the untrained team.
         matched: Names of the cells with the measured tokens of team and one agent; for the vote.
+        trial: Number of the cell of the grid, which is played on validation problems; None: a cell of the test.
     """
 
     name: str
@@ -79,6 +97,7 @@ class Cell:
     seed: int | None
     training: str = ""
     matched: tuple[str, ...] = ()
+    trial: int | None = None
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -106,7 +125,7 @@ def units_of(plan: BenchPlan, tasks: Collection[str] = ()) -> dict[str, Unit]:
     for task in plan.tasks:
         if tasks and task.name not in tasks:
             continue
-        for unit in _units_of_task(plan, task):
+        for unit in _with_trials(plan, task, _units_of_task(plan, task)):
             if unit.name in found and found[unit.name] != unit:
                 raise PlanError(f"two cells are called {unit.name!r}; rename a task or a team")
             found[unit.name] = unit
@@ -114,8 +133,33 @@ def units_of(plan: BenchPlan, tasks: Collection[str] = ()) -> dict[str, Unit]:
 
 
 def cells_of(plan: BenchPlan) -> list[Cell]:
-    """Return the cells of a plan."""
-    return [unit for unit in units_of(plan).values() if isinstance(unit, Cell)]
+    """Return the cells of a plan that are played on test problems."""
+    return [unit for unit in units_of(plan).values() if isinstance(unit, Cell) and unit.trial is None]
+
+
+def _with_trials(plan: BenchPlan, task: BenchTask, units: Iterable[Unit]) -> Iterator[Unit]:
+    """Yield units, and before each training those that try the cells of its arm's grid.
+
+    Trainings that differ in their seed or length alone have the same trials.
+    """
+    tuned = {TRAINED_AS[arm] for arm in plan.arms if arm in TRAINED_AS}
+    for unit in units:
+        arm = unit.settings_of if isinstance(unit, Training) else ""
+        if not isinstance(unit, Training) or arm not in tuned or not (grid := task.grid(arm)):
+            yield unit
+            continue
+        assert task.plan.tune is not None  # it has a grid
+        seed, stem = task.plan.tune.seed, unit.name.rpartition("--seed-")[0]
+        trials = []
+        for number in range(len(grid)):
+            trial = replace(
+                unit, name=f"{stem}--tune-{number}", seed=seed, matched=(), equal_updates=False, trial=number
+            )
+            name = f"{_cell_name(task.name, unit.team, arm, unit.algorithm)}--tune-{number}"
+            yield trial
+            yield Cell(name, task.name, unit.team, arm, unit.algorithm, seed, trial.name, trial=number)
+            trials.append(name)
+        yield replace(unit, trials=tuple(trials))
 
 
 def _units_of_task(plan: BenchPlan, task: BenchTask) -> Iterator[Unit]:
@@ -186,7 +230,7 @@ def _units_of_controls(plan: BenchPlan, task: BenchTask, team: str, seed: int) -
             )
             longer = f"{arm}@updates"
             if longer in EQUAL_UPDATES and plan.plays(longer, seed):
-                more = replace(training, name=f"{name}--updates", needs=(matched, name), equal_updates=True)
+                more = replace(training, name=f"{name}--updates", matched=(matched, name), equal_updates=True)
                 yield more
                 cell = _cell_name(task.name, team, longer, algorithm, seed)
                 yield Cell(cell, task.name, team, longer, algorithm, seed, more.name)
