@@ -19,7 +19,7 @@ from gymnasium.spaces import Text
 from pettingzoo import AECEnv
 
 from baselines.programs import ENVIRONMENT
-from baselines.programs.host import ProgramHost
+from baselines.programs.host import Program, ProgramHost
 from baselines.programs.settings import ProgramSettings, argv_of, is_function
 from baselines.programs.tasks import ProgramTasks
 from marft_agents.setting_fields import SettingsError
@@ -73,7 +73,7 @@ class ProgramTeam(AECEnv[str, str, str]):
         if not is_function(program) and found is None:
             raise SettingsError(f"program = {program!r}: there is no command {argv[0]!r} here")
         self.tasks = ProgramTasks(data, split)
-        self.programs = ProgramHost(program, agents, self.tasks, own, program_folder)
+        self.programs = ProgramHost(Program(program, tuple(agents), self.tasks, own, program_folder))
         self.task: Task = self.tasks[0]
         self.agents: list[str] = []
         self.agent_selection = ""

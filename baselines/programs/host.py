@@ -24,7 +24,7 @@ from baselines.programs.server import Desk, program_app
 from baselines.programs.settings import ProgramSettings, argv_of, is_function
 from baselines.programs.tasks import ProgramTasks
 from marft_agents.rollouts.program_games import Asked, Ended
-from marft_agents.trajectory import EpisodeStart, Trajectory
+from marft_agents.trajectory import EpisodeStart
 
 HOST = "127.0.0.1"
 IDLE_S = 86_400.0  # in which a program that holds a connection may be silent: its episode has a limit of its own
@@ -39,30 +39,38 @@ class _GatewayLimits:
     max_questions: int = 8192
 
 
-class ProgramHost:
-    """Plays the episodes of a program; see `marft_agents.rollouts.program_games.Programs`.
+@dataclass(frozen=True)
+class Program:
+    """A program with what it plays.
 
-    Args:
-        program: A command, or MODULE:FUNCTION.
+    Attributes:
+        command: A command, or MODULE:FUNCTION.
         agents: Agents of the team.
         tasks: Tasks that it plays.
         settings: How it is run, and its limits.
         folder: Its working directory; None: that of this process.
+    """
+
+    command: str
+    agents: Sequence[str]
+    tasks: ProgramTasks
+    settings: ProgramSettings
+    folder: str | None = None
+
+
+class ProgramHost:
+    """Plays the episodes of a program; see `marft_agents.rollouts.program_games.Programs`.
+
+    Args:
+        program: The program.
 
     Attributes:
         events: Requests of programs, and ends of episodes.
     """
 
-    def __init__(
-        self,
-        program: str,
-        agents: Sequence[str],
-        tasks: ProgramTasks,
-        settings: ProgramSettings,
-        folder: str | None = None,
-    ) -> None:
+    def __init__(self, program: Program) -> None:
+        self.program = program
         self.events: queue.SimpleQueue[Asked | Ended | BaseException] = queue.SimpleQueue()
-        self._made = program, tuple(agents), tasks, settings, folder
         self._room: _Room | None = None
         self._close: Any = None
 
@@ -72,7 +80,7 @@ class ProgramHost:
     def start(self, place: int, episode: EpisodeStart) -> None:
         """Begin an episode, see `Programs`."""
         if self._room is None:
-            self._room = _Room(*self._made, self.events)
+            self._room = _Room(self.program, self.events)
             self._close = weakref.finalize(self, self._room.close)
         self._room.submit(place, episode)
 
@@ -94,32 +102,14 @@ class _Room:
     """The thread of a host with its server and processes; it does not refer to the host.
 
     Args:
-        program: A command, or MODULE:FUNCTION.
-        agents: Agents of the team.
-        tasks: Tasks that it plays.
-        settings: How it is run, and its limits.
-        folder: Its working directory.
+        program: The program.
         events: Queue of events.
     """
 
-    def __init__(
-        self,
-        program: str,
-        agents: Sequence[str],
-        tasks: ProgramTasks,
-        settings: ProgramSettings,
-        folder: str | None,
-        events: queue.SimpleQueue[Asked | Ended | BaseException],
-    ) -> None:
-        self.argv, self.agents, self.tasks, self.settings, self.events = (
-            argv_of(program),
-            agents,
-            tasks,
-            settings,
-            events,
-        )
-        self.folder = folder
-        self.most = 0 if is_function(program) else settings.program_episodes
+    def __init__(self, program: Program, events: queue.SimpleQueue[Asked | Ended | BaseException]) -> None:
+        self.program, self.events, self.settings = program, events, program.settings
+        self.argv = argv_of(program.command)
+        self.most = 0 if is_function(program.command) else self.settings.program_episodes
         self.desks: dict[str, Desk] = {}
         self._idle: list[tuple[Desk, ProgramProcess]] = []
         self._playing: set[asyncio.Task[None]] = set()
@@ -151,7 +141,7 @@ class _Room:
             self._listening.close()
 
     async def _serve(self) -> None:
-        app = program_app(self.desks, self.agents, ignore=self.settings.client_sampling == "ignore")
+        app = program_app(self.desks, self.program.agents, ignore=self.settings.client_sampling == "ignore")
         limits = _GatewayLimits(self.settings.program_seconds)
         server = server_of(app, limits, HOST, header_seconds=IDLE_S, idle=limits.max_questions)
         serving = asyncio.create_task(server.serve(sockets=[self._listening]))
@@ -174,8 +164,8 @@ class _Room:
     async def _play(self, place: int, start: EpisodeStart) -> None:
         """Play an episode, and put its end among the events."""
         began = time.perf_counter()
-        task, line = self.tasks.episode(start)
-        episode = RecordedEpisode(place, start, task, self.agents, self.settings, self.events.put)
+        task, line = self.program.tasks.episode(start)
+        episode = RecordedEpisode(place, start, task, self.program.agents, self.settings, self.events.put)
         report, failure = None, None
         try:
             desk, process = self._idle.pop() if self._idle else self._opened()
@@ -192,17 +182,15 @@ class _Room:
             failure = f"{type(error).__name__}: {error}"
             raise
         finally:
-            trajectory = self._record(episode, report, failure, time.perf_counter() - began)
-            self.events.put(Ended(place, trajectory))
-
-    def _record(self, episode: RecordedEpisode, report: Any, failure: str | None, seconds: float) -> Trajectory:
-        return episode.trajectory(report, failure, seconds)
+            seconds = time.perf_counter() - began
+            self.events.put(Ended(place, episode.trajectory(report, failure, seconds)))
 
     def _opened(self) -> tuple[Desk, ProgramProcess]:
         desk = Desk()
         self.desks[desk.id] = desk
         url = f"http://{HOST}:{self.port}/episodes/{desk.id}/v1"
-        process = ProgramProcess(self.argv, environment_of(url, desk.key), self.settings.program_output, self.folder)
+        environment, limit = environment_of(url, desk.key), self.settings.program_output
+        process = ProgramProcess(self.argv, environment, limit, self.program.folder)
         self._processes.add(process)
         return desk, process
 
