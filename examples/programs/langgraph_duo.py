@@ -1,4 +1,4 @@
-"""A graph of LangGraph as an agent program: a planner writes a plan, a solver answers.
+"""A graph of LangGraph as an agent program: a planner works out the answer, a solver says the number.
 
 Learn: that a graph is trained as it is; `planner` and `solver` are names of models. Needs `langgraph langchain-openai`,
 in an environment of its own: `marft train --program "env/bin/python langgraph_duo.py" --program-episodes 0 ...`.
@@ -9,9 +9,17 @@ import re
 import sys
 from typing import TypedDict
 
-from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
+
+SUM, PEARS = "What is 89 - 14?", "Sara has 31 apples and 12 pears; how many pears does Sara have?"
+PLANNER = ("system", "Find the answer."), ("human", SUM), ("ai", "89 - 14 = 75"), ("human", PEARS), ("ai", "12 pears")
+SOLVER = (
+    ("system", "Write the number."),
+    *(("human", f"{SUM} 89 - 14 = 75"), ("ai", "75")),
+    *(("human", f"{PEARS} 12 pears"), ("ai", "12")),
+)
+planner, solver = ChatOpenAI(model="planner"), ChatOpenAI(model="solver")
 
 
 class State(TypedDict, total=False):
@@ -22,23 +30,16 @@ class State(TypedDict, total=False):
     answer: str
 
 
-def asked(model: str, profile: str, text: str) -> str:
-    """Return the reply of an agent."""
-    return str(MODELS[model].invoke([SystemMessage(profile), HumanMessage(text)]).content)
-
-
 def plan(state: State) -> State:
-    """Let the planner write the calculation."""
-    return {"plan": asked("planner", "Write the calculation of the problem in one line.", state["question"])}
+    """Let the planner work out the answer."""
+    return {"plan": str(planner.invoke([*PLANNER, ("human", state["question"])]).content)}
 
 
 def solve(state: State) -> State:
-    """Let the solver answer, with the plan before it."""
-    text = f"{state['question']}\n\nA helper wrote: {state['plan']}\n\nAnswer with the number alone."
-    return {"answer": asked("solver", "Answer the problem with a number.", text)}
+    """Let the solver say the number, with the plan before it."""
+    return {"answer": str(solver.invoke([*SOLVER, ("human", f"{state['question']} {state['plan']}")]).content)}
 
 
-MODELS = {name: ChatOpenAI(model=name) for name in ("planner", "solver")}
 builder = StateGraph(State)
 builder.add_node("planner", plan)
 builder.add_node("solver", solve)
@@ -49,6 +50,5 @@ graph = builder.compile()
 
 for line in sys.stdin:
     task = json.loads(line)
-    answer = graph.invoke({"question": task["question"]})["answer"]
-    numbers = re.findall(r"-?\d+", answer)
+    numbers = re.findall(r"-?\d+", graph.invoke({"question": task["question"]})["answer"])
     print(json.dumps({"reward": float(numbers[-1:] == [task["answer"]])}), flush=True)

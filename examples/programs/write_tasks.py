@@ -1,6 +1,7 @@
-"""Write the tasks of the programs: the word problems of the embedded set `stories`, one JSON object a line.
+"""Write the tasks of the programs: problems of the embedded ladder of mathematics, one JSON object a line.
 
-Learn: the form of `--data` of a program. `python examples/programs/write_tasks.py tasks.jsonl`.
+Learn: the form of `--data` of a program. `python examples/programs/write_tasks.py tasks.jsonl [LEVEL ...]`, levels 1 to
+6, by default 1: find one of two numbers.
 """
 
 import json
@@ -10,8 +11,9 @@ from pathlib import Path
 import marft_envs
 
 lines = []
-for split in ("train", "test"):
-    tasks = marft_envs.make("marft/gsm8k_duo-v0", data="embedded:stories", split=split).unwrapped.tasks
+for split in ("train", "test", "bench"):
+    game = marft_envs.make("marft/math_duo-v0", data="embedded:ladder", split=split, level=",".join(sys.argv[2:]) or 1)
+    tasks = game.unwrapped.tasks
     for place in range(len(tasks)):
         task = tasks[place]
         lines.append({"id": task.id, "split": split, "question": task.prompt, "answer": task.answer})

@@ -109,7 +109,7 @@ def test_the_scripts_of_ci_are_wellformed(name):
 
 CLOSING = "==== 3 passed, 1 skipped in 1.23s ===="
 MARKED = ("backends", "attacks", "long", "probes", "ray", "browser")
-SUITES = ("test", "docs", "resolve", *(f"test-{mark}" for mark in MARKED))
+SUITES = ("test", "docs", "resolve", "programs", *(f"test-{mark}" for mark in MARKED))
 
 
 def _with_ci(folder, engine="true", browser="true", recipe=f"@echo '{CLOSING}'\n\t@echo later", failing="none"):
