@@ -62,7 +62,7 @@ class ProgramHost:
     """Plays the episodes of a program; see `marft_agents.rollouts.program_games.Programs`.
 
     Args:
-        program: The program.
+        program: The program, with what it plays.
 
     Attributes:
         events: Requests of programs, and ends of episodes.
@@ -102,7 +102,7 @@ class _Room:
     """The thread of a host with its server and processes; it does not refer to the host.
 
     Args:
-        program: The program.
+        program: The program, with what it plays.
         events: Queue of events.
     """
 
