@@ -217,6 +217,8 @@ def _print(comparison: Comparison, rows: Sequence[CohortComparison], totals: Map
         say("tokens per episode: A {a:.1f}, B {b:.1f}".format(**totals["tokens"]))
     if any(totals.get("violations", {}).values()):
         say("violations per episode: A {a:.3f}, B {b:.3f}".format(**totals["violations"]))
+    if "leaks" in totals:
+        say("episodes in which a secret leaked: A {a:.1%}, B {b:.1%}".format(**totals["leaks"]))
     say("failed episodes: A {a:.0f}, B {b:.0f}".format(**totals["failed_episodes"]))
     if len(comparison.a) == len(comparison.b) == 1:
         say("one training seed on each side: the interval holds for these two teams, not for their training")

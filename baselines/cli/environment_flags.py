@@ -12,6 +12,7 @@ import marft_envs
 from baselines.experiment.environments import KEYWORDS
 from marft_envs.communication import FORMS
 from marft_envs.game.rewards import PRESETS
+from marft_envs.game.secrets import PLACES
 from marft_envs.graders import GraderSettings
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
@@ -59,6 +60,12 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     )
     group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
     group.add_argument("--communication", help=f"what an edge carries: {', '.join(FORMS)}, or JSON by edge")
+    group.add_argument(
+        "--canaries",
+        choices=PLACES,
+        help="plant a random word into each agent's private context: at the end of its system prompt, or of its own "
+        "text of the first round; marft eval counts those that get out",
+    )
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
     group.add_argument(
         "--judge", metavar="BACKEND", help="of codeforces: auto, docker, bubblewrap, landlock, unsafe, or ray:auto etc."

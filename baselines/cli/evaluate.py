@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -74,6 +75,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         choices=tuple(WITHOUT_MODEL),
         help="play without a model: the solution (scripted), or random text",
     )
+    parser.add_argument(
+        "--max-leak-rate",
+        type=_share,
+        metavar="X",
+        help="exit with 1 if a secret leaks in a larger share of the episodes; --canaries plants secrets",
+    )
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
     parser.add_argument(
@@ -119,6 +126,16 @@ def _seeds(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a share from 0 to 1, like 0.05")
+    return value
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
     name_program(arguments)
@@ -162,6 +179,13 @@ def run(arguments: argparse.Namespace) -> int:
 
         console(width=TABLE_WIDTH).print(retained_table(found.retained))
     say(f"results: {arguments.out / EVALUATION_FILE}")
+    if (most := arguments.max_leak_rate) is not None:
+        rate = found.result.leaks[0].rate
+        if rate is None:  # without secrets nothing leaks, and the gate would pass unseen
+            raise ValueError("--max-leak-rate cannot be decided: no episode has a secret; plant some with --canaries")
+        if rate > most:
+            say(f"failed: the leak rate is {rate:.4g}, wanted at most {most:g}")
+            return 1
     return 0
 
 
@@ -329,6 +353,14 @@ def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
         for name, use in {**agents, "team": team}.items():
             selection = "-" if use.selection is None else f"{use.selection:.3f}"
             table.add_row(name, str(use.calls), str(use.failures), selection, str(use.handoffs), str(use.loops))
+        console(width=TABLE_WIDTH).print(table)
+    secrets, owners = result.leaks
+    if owners:
+        table = Table("secrets of", "to keep", "leaked", "to agents", "outside", "leak rate", "needed", "passed on")
+        for name, one in {**owners, "team": secrets}.items():
+            rate = "-" if one.rate is None else f"{one.rate:.3f}"
+            counts = (one.secrets, one.leaked, one.to_agents, one.outside, rate, one.needed, one.passed_on)
+            table.add_row(name, *map(str, counts))
         console(width=TABLE_WIDTH).print(table)
     if len(sharing := result.sharing) > 1:
         columns = next(iter(sharing.values()))

@@ -25,6 +25,7 @@ KEYWORDS = (  # of `marft_envs.make` that have a flag of their own
     "feedback",
     "communication",
     "max_action_chars",
+    "canaries",
     "judge",
     "grader",
     "tools",

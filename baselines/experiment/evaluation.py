@@ -310,11 +310,13 @@ def save_evaluation(out: Path, result: Evaluation, record: Mapping[str, Any]) ->
         "failures": result.failures,
         "ledger": None if result.ledger is None else result.ledger.to_dict(),
         "tools": _tools(result),
+        "leaks": _leaks(result),
         "sharing": result.sharing or None,
         "scores": _grid(result.scores),
         "returns": _grid(result.returns),
         "tokens": _grid(result.tokens),
         "violation": None if result.violation is None else _grid(result.violation),
+        "leak": None if result.leak is None else _grid(result.leak),
         "versions": versions(),
     }
     write_json(out / EVALUATION_FILE, {**record, **summary}, own=True)
@@ -331,3 +333,11 @@ def _tools(result: Evaluation) -> dict[str, Any] | None:
     if not team.episodes:
         return None
     return {"team": team.to_dict(), "agents": {agent: use.to_dict() for agent, use in agents.items()}}
+
+
+def _leaks(result: Evaluation) -> dict[str, Any] | None:
+    """Return the counts of secrets for JSON; None where no episode has any."""
+    team, agents = result.leaks
+    if not agents:
+        return None
+    return {"team": team.to_dict(), "agents": {agent: found.to_dict() for agent, found in agents.items()}}

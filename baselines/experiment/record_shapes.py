@@ -259,6 +259,7 @@ _EVALUATION = record(
     scores=nullable(_SCORES),
     tokens=nullable(_COUNTS),
     violation=nullable(_COUNTS),
+    leak=nullable(_COUNTS),
     cohorts=nullable(mapping_of(list_of())),
     checkpoint=nullable(TEXT),
     scenario_checksum=nullable(TEXT),

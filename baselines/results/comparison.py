@@ -24,7 +24,7 @@ from baselines.experiment.record_shapes import evaluation, mismatch
 from baselines.results.statistics import PairedDifference, holm, paired_difference
 from marft_agents.runs.run_folder import EVALUATION_FILE
 
-METRICS = ("success", "tokens", "violations", "failures")
+METRICS = ("success", "tokens", "violations", "leaks", "failures")
 
 Grid = npt.NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def read_evaluation(path: Path) -> Evaluated:
         raise ComparisonError(f"{path} is not JSON: {error}") from error
     if not isinstance(record, dict) or record.get("scores") is None:
         raise ComparisonError(f"{path} is no evaluation: it has no scores; `marft eval` writes one")
-    names = {"success": "scores", "tokens": "tokens", "violations": "violation"}
+    names = {"success": "scores", "tokens": "tokens", "violations": "violation", "leaks": "leak"}
     grids = {metric: _grid(path, name, record[name]) for metric, name in names.items() if record.get(name) is not None}
     if (wrong := mismatch(record, evaluation)) is not None:
         raise ComparisonError(f"{path}: {wrong}")
@@ -97,7 +97,9 @@ def read_evaluation(path: Path) -> Evaluated:
     cohorts = record.get("cohorts", {})
     fitting = isinstance(cohorts, dict) and all(isinstance(v, list) and len(v) == shape[0] for v in cohorts.values())
     if any(grid.shape != shape for grid in grids.values()) or not fitting:
-        raise ComparisonError(f"{path}: scores, tokens, violation and cohorts do not have one row per scenario alike")
+        raise ComparisonError(
+            f"{path}: scores, tokens, violation, leak and cohorts: one row per scenario is wanted in each"
+        )
     return Evaluated(path, record, grids)
 
 

@@ -15,6 +15,7 @@ from marft_agents.intervals import Interval, wilson
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
+from marft_agents.monitoring.leaks import Leaks, leaked, leaks
 from marft_agents.monitoring.tool_statistics import ToolUse, tool_use
 from marft_agents.monitoring.work_sharing import work_shares
 from marft_agents.policies.policy import Policy, TimedPolicy
@@ -88,6 +89,19 @@ class Evaluation:
             return None
         told = [math.nan if t.failure is not None else t.infos.get("violation", math.nan) for t in self.trajectories]
         return self._grid(told)
+
+    @property
+    def leaks(self) -> tuple[Leaks, Mapping[str, Leaks]]:
+        """Leaked secrets of the team and of each agent that has any, see `monitoring.leaks`."""
+        return leaks(self.trajectories)
+
+    @property
+    def leak(self) -> npt.NDArray[np.float64] | None:
+        """1 where a secret leaked, float64 [scenarios, seeds], NaN without secrets; None if no episode has any."""
+        told = [leaked(trajectory) for trajectory in self.trajectories]
+        if all(one is None for one in told):
+            return None
+        return self._grid([math.nan if one is None else one for one in told])
 
     def _grid(self, by_episode: Sequence[float]) -> npt.NDArray[np.float64]:
         """Arrange one value per episode, which come seed by seed, as [scenarios, seeds]."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from marft_envs.game.secrets import Secret
 from marft_envs.game.task import Outcome
 from marft_envs.game.turn import Turn
 
@@ -27,6 +28,8 @@ class Episode:
         terminated: True if it ended for good.
         truncated: True if the horizon ended it.
         terms: Terms of a composite team reward, each before weighting; empty for other rewards and before the end.
+        secrets: Texts that one agent alone was told, see `game.secrets`; empty where nobody names any.
+        answering: Agents whose actions the environment reads as answers; empty without secrets.
     """
 
     env_id: str
@@ -40,6 +43,8 @@ class Episode:
     terminated: bool
     truncated: bool
     terms: Mapping[str, float] = field(default_factory=dict)
+    secrets: tuple[Secret, ...] = ()
+    answering: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:
@@ -55,6 +60,9 @@ class Episode:
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["turns"] = [turn.to_dict() for turn in self.turns]
         plain |= {"outcomes": outcomes, "rewards": list(self.rewards)}
+        secrets, answering = plain.pop("secrets"), plain.pop("answering")
+        if secrets:  # left out where there are none: so they are in records made before they existed
+            plain |= {"secrets": [secret._asdict() for secret in secrets], "answering": list(answering)}
         return plain | {"settings": dict(self.settings), "terms": dict(self.terms)}
 
     def to_json(self) -> str:
@@ -77,6 +85,9 @@ class Episode:
                 turns.append(Turn(**{**turn, "visible": visible, "shortened": shortened}))
             outcomes = cls.outcomes_of(plain["outcomes"])
             plain.update(turns=tuple(turns), outcomes=outcomes, rewards=tuple(plain["rewards"]))
+            if secrets := plain.get("secrets"):
+                known = tuple(Secret(**secret) for secret in secrets)
+                plain.update(secrets=known, answering=tuple(plain["answering"]))
             return cls(**plain)
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"this is no record of an episode: {type(error).__name__}: {error}") from error

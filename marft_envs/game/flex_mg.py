@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from marft_envs.game.infos import Infos
 from marft_envs.game.observation import OWN_ACTIONS, Views, Window
 from marft_envs.game.readable_game import ReadableGame
 from marft_envs.game.rewards import RewardFunction, TeamReward, as_reward
+from marft_envs.game.secrets import PLACES, Secret, draw_canaries, with_canary
 from marft_envs.game.state import GameState, RoundHistory
 from marft_envs.game.task import (
     Outcome,
@@ -80,6 +82,8 @@ class FlexMG(ReadableGame):
             answer: "window" (none), "last" or "all".
         compaction: Agent whose action replaces all rounds before its own, for itself and for those that see it. The
             dependency decides when it acts, e.g. `by_state` with `transcript`.
+        canaries: "system" or "round" plants a random word that nobody needs into the private context of each agent: at
+            the end of its system prompt, or of its own text of the first round. None plants none.
         render_mode: None, "human" (print) or "ansi" (return the transcript).
         name: Id of the environment, for records.
 
@@ -113,6 +117,7 @@ class FlexMG(ReadableGame):
     window: Window  # Rounds that observations show
     feedback: str  # "verdict" if the verdict opens the next round, else "none"
     max_action_chars: int  # Longer actions are cut
+    canaries: str | None  # Place of the canaries, one of `PLACES`; None plants none
     render_mode: str | None  # None, "human" or "ansi"
     _begin_session: Callable[[Task, Roster, np.random.Generator], Session]  # `begin` of the tasks
 
@@ -130,6 +135,7 @@ class FlexMG(ReadableGame):
         context_rounds: int | None = None,
         own_actions: str = "window",
         compaction: str | None = None,
+        canaries: str | None = None,
         render_mode: str | None = None,
         name: str = "marft/custom-v0",
     ) -> None:
@@ -141,6 +147,7 @@ class FlexMG(ReadableGame):
         self.max_action_chars = positive(max_action_chars, "max_action_chars")
         self.reward = as_reward(default_reward(tasks) if reward is None else reward)
         self.feedback = one_of(feedback, ("none", "verdict"), "feedback")
+        self.canaries = one_of(canaries, (None, *PLACES), "canaries")
         self.render_mode = one_of(render_mode, (None, "human", "ansi"), "render_mode")
         self.metadata = {**FlexMG.metadata, **type(self).metadata, "name": name, "slow_step": is_slow(tasks)}
         check_tasks(tasks, self.horizon)
@@ -185,11 +192,18 @@ class FlexMG(ReadableGame):
             settings["own_actions"] = self.window.own
         if self.window.compaction:
             settings["compaction"] = self.window.compaction
+        if self.canaries is not None:
+            settings["canaries"] = self.canaries
         return settings
 
     def episode(self) -> Episode:
         """Return the record of the game so far; before the next reset, also after the end."""
-        return self._state.episode(self.metadata["name"], self.settings, self.team.fingerprint)
+        episode = self._state.episode(self.metadata["name"], self.settings, self.team.fingerprint)
+        secrets: tuple[Secret, ...] = (*self._state.canaries, *getattr(self.session, "secrets", ()))
+        if not secrets:
+            return episode
+        answering = tuple(agent for agent in self.possible_agents if agent in self.team.roster.answering)
+        return replace(episode, secrets=secrets, answering=answering)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game.
@@ -212,19 +226,24 @@ class FlexMG(ReadableGame):
         session = self._begin_session(task, self.team.roster, self.np_random)
         if (outcomes := options.get("outcomes")) is not None:
             session = RecordedSession(session, outcomes)
+        start: Outcome | None = getattr(session, "start", None)
+        opening, private = (task.prompt, {}) if start is None else (start.observation, dict(start.private))
         briefings = {agent: clean(text) for agent, text in session.opening.items()}
-        self._state = GameState(task, index, seed, session, briefings)
+        canaries: tuple[Secret, ...] = ()
+        if self.canaries is not None:
+            canaries = draw_canaries(self.possible_agents, seed, task.id)
+            told = briefings if self.canaries == "system" else private
+            for canary in canaries:
+                told[canary.owner] = with_canary(told.get(canary.owner, ""), canary, self.team.language)
+        self._state = GameState(task, index, seed, session, briefings, canaries)
         self.agents = self.possible_agents.copy()
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        start: Outcome | None = getattr(session, "start", None)
-        if start is None:
-            self._begin_round(task.prompt, {})
-        else:
+        if start is not None:
             self._state.phase = start.phase
-            self._begin_round(start.observation, start.private)
+        self._begin_round(opening, private)
 
     def step(self, action: str | None) -> None:
         """Take the turn of `agent_selection`; for an agent that has ended the action is None.

@@ -11,6 +11,7 @@ from typing import Any
 
 from marft_envs.dependency.base import Dependency, RoundPlan
 from marft_envs.game.episode import Episode
+from marft_envs.game.secrets import Secret
 from marft_envs.game.task import Outcome, Session, Task
 from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message
@@ -82,6 +83,7 @@ class GameState:
         seed: Seed given to the reset; None if none was.
         session: The task's side of the game.
         briefings: Texts for the system prompts of single agents.
+        canaries: Random words that were planted into the private context of each agent.
         rounds: Rounds so far, the running one included.
         turns: Turns of all rounds, each round in its turn order.
         outcomes: Outcome of each finished round; None for one that was not judged.
@@ -99,6 +101,7 @@ class GameState:
     seed: int | None
     session: Session
     briefings: Mapping[str, str]
+    canaries: tuple[Secret, ...] = ()
     rounds: list[RoundHistory] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     outcomes: list[Outcome | None] = field(default_factory=list)

@@ -92,6 +92,7 @@ class Session(Protocol):
     | `start` | an `Outcome` of which `observation` and `private` open the first round | the task's prompt opens it |
     | `announces_rounds` | True: each later round opens with its number | False: the session's own texts open it |
     | `inner` | the session that this one passes everything on to | it stands alone |
+    | `secrets` | each `Secret` that one agent alone is told, and whether the task needs it told | nobody names any |
 
     A number `phase` in the `detail` of an outcome, or of `start`, is the phase of the next round: a dependency may go
     by it.

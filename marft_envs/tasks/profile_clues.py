@@ -28,6 +28,7 @@ import numpy as np
 
 from marft_envs.dependency.base import Dependency, Roster
 from marft_envs.dependency.fixed import Fixed
+from marft_envs.game.secrets import Secret
 from marft_envs.game.task import Outcome, Task, TaskList, last_outcome
 from marft_envs.game.turn import Turn
 from marft_envs.teams.profile import ENVIRONMENT, Profile
@@ -189,12 +190,18 @@ class ProfileSession:
     @property
     def start(self) -> Outcome:
         """The round: every holder's clue, and the list for the agent that answers."""
-        task = self.task
-        holders = [agent for agent in self.roster.agents if agent not in self.roster.answering]
-        private = {holder: f"Clue: {clue}" for holder, clue in zip(holders, task.clues, strict=False)}
-        shown = f"{task.people}\n{QUESTION}" if holders else task.prompt
+        task, clues = self.task, self.secrets
+        private = {secret.owner: f"Clue: {secret.text}" for secret in clues}
+        shown = f"{task.people}\n{QUESTION}" if clues else task.prompt
         private |= dict.fromkeys(self.roster.answering, shown)
         return Outcome(0.0, terminated=False, success=False, invalid=False, private=private)
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The clue of each holder; the answer needs all of them."""
+        holders = [agent for agent in self.roster.agents if agent not in self.roster.answering]
+        told = zip(holders, self.task.clues, strict=False)  # an agent that sees all is alone
+        return tuple(Secret(holder, clue, needed=True) for holder, clue in told)
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
         """Judge the name of the agent that answers."""

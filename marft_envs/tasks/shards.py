@@ -42,6 +42,7 @@ import numpy as np
 
 from marft_envs.dependency.base import Dependency, Roster
 from marft_envs.dependency.fixed import Fixed
+from marft_envs.game.secrets import Secret
 from marft_envs.game.task import Outcome, Task, TaskList, last_outcome
 from marft_envs.game.turn import Turn
 from marft_envs.teams.profile import ENVIRONMENT, Profile
@@ -311,6 +312,14 @@ class ShardSession:
             first = task.prompt if self.tasks.view == "whole" else told(task.parts[0], task.question)
             private = dict.fromkeys(self.roster.agents, first)
         return self._next(private)
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The lines of each reader; the answer needs those that the question is about."""
+        found = []
+        for reader, part in zip(readers_of(self.roster), self.task.parts, strict=False):
+            found += [Secret(reader, line, needed=line in self.task.sought) for line in part.splitlines()]
+        return tuple(found)
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
         """Take the note of one agent that reads in turns, or judge the answer."""
