@@ -8,12 +8,16 @@ TEAM, SOLO, VOTE, SHARED, UNTRAINED = "team", "solo@tokens", "vote@tokens", "sha
 MUTED, ANONYMOUS, SHUFFLED = "muted", "anonymous", "shuffled"
 RANDOM_ROUTER = "random_router"
 WINDOW, NOTES, WHOLE = "solo@window", "solo@notes", "solo@whole"
+RFT, TRL = "rft@tokens", "trl@tokens"
+OTHER_TRAINERS: Mapping[str, str] = {RFT: "rft", TRL: "trl-grpo"}  # of the one agent; arm -> algorithm in its records
 CONTROLS = (WINDOW, NOTES, WHOLE)  # one agents with environments of their own, which the world registers
 EQUAL_UPDATES: Mapping[str, str] = {f"{arm}@updates": arm for arm in CONTROLS}
 ARMS: Mapping[str, str] = {
     TEAM: "the trained team",
     UNTRAINED: "the team before training",
     SOLO: "one agent with the team's training tokens and the team's tokens per answer",
+    RFT: "the same agent, fine-tuned on its own solved answers (rejection sampling), with as many tokens",
+    TRL: "the same agent, trained by TRL's GRPOTrainer, with as many tokens; of games of one turn only",
     VOTE: "majority vote over as many samples of that agent as cost the team's output tokens",
     MUTED: "the trained team with D = 0: no agent is shown an action of another",
     ANONYMOUS: "the trained team without role names and profiles: all agents get the profile of the one agent",
@@ -25,12 +29,13 @@ ARMS: Mapping[str, str] = {
     WHOLE: "one agent that sees everything at once, in a window as large as that takes",
     **{arm: f"{control}, trained for as many updates as the team" for arm, control in EQUAL_UPDATES.items()},
 }
-FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm not in (RANDOM_ROUTER, *CONTROLS, *EQUAL_UPDATES))
+FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm not in (RANDOM_ROUTER, *OTHER_TRAINERS, *CONTROLS, *EQUAL_UPDATES))
 TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED, RANDOM_ROUTER)  # evaluations of one and the same trained team
 TRAINED_AS: Mapping[str, str] = {
     **dict.fromkeys(TRAINED_ARMS, TEAM),
     SHARED: SHARED,
     **dict.fromkeys((SOLO, VOTE), SOLO),
+    **{arm: arm for arm in OTHER_TRAINERS},
     **{arm: arm for arm in CONTROLS},
     **EQUAL_UPDATES,
 }

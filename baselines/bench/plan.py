@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from baselines.bench.arms import CONTROLS, SOLO, TEAM, TRAINED_AS, VOTE, WHOLE
+from baselines.bench.arms import CONTROLS, OTHER_TRAINERS, SOLO, TEAM, TRAINED_AS, VOTE, WHOLE
 from baselines.bench.plan_tables import TaskPlan
 from baselines.experiment.environments import former_id, scenarios
 from baselines.experiment.experiment import Experiment
@@ -79,7 +79,7 @@ class BenchTask:
             arm: Name of the arm.
             team: Team that plays, or that the one agent is matched to.
         """
-        return self.solo_tokens[team] if arm in (SOLO, VOTE, WHOLE) else self.plan.max_new_tokens
+        return self.solo_tokens[team] if arm in (SOLO, VOTE, WHOLE, *OTHER_TRAINERS) else self.plan.max_new_tokens
 
     def window(self, arm: str = TEAM) -> int:
         """Return the tokens of a prompt and its action together that an arm is held to; 0: nothing is enforced."""

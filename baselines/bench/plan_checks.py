@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from baselines.bench.arms import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, TEAM, VOTE, WHOLE
+from baselines.bench.arms import ANONYMOUS, MUTED, OTHER_TRAINERS, RFT, SHARED, SHUFFLED, SOLO, TEAM, TRL, VOTE, WHOLE
 from baselines.bench.controls import anonymous, voting_tasks
 from baselines.bench.longest_prompts import check_prompts
 from baselines.bench.plan import BenchPlan, BenchTask
@@ -15,6 +16,7 @@ from baselines.bench.plan_tables import TunePlan
 from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
 from marft_agents.models.base_settings import Sharing
+from marft_common.installation import pip_install
 from marft_envs.environment_capabilities import listing_game
 from marft_envs.registration.factory import takes
 
@@ -40,7 +42,7 @@ def check_task(plan: BenchPlan, task: BenchTask) -> None:
     if SHUFFLED in plan.arms and len(task.scenarios(env)) < 2:
         raise PlanError(f"{SHUFFLED}: wanted at least 2 test problems, to hear another one's teammate")
     for name in task.teams:
-        if {SOLO, VOTE, WHOLE} & set(plan.arms) and not task.solo_tokens[name]:
+        if {SOLO, VOTE, WHOLE, *OTHER_TRAINERS} & set(plan.arms) and not task.solo_tokens[name]:
             raise PlanError(
                 f"{SOLO}: the team {name!r} cannot be matched in tokens: its dependency decides during the game how "
                 "many agents act"
@@ -53,6 +55,19 @@ def check_task(plan: BenchPlan, task: BenchTask) -> None:
                 if table.tune is not None:
                     place = f"tune: {arm}, {playing['name']}"
                     or_refuse(place, partial(_check_window, task, playing, arm, validation=True))
+
+
+def _check_trl(task: BenchTask, experiment: Experiment) -> None:
+    """Refuse a game of several turns, groups of one, and TRL if it is missing."""
+    if task.horizon != 1:
+        raise PlanError(
+            f"{task.plan.env} is played for {task.horizon} rounds, and a completion of TRL is one turn: wanted "
+            f"horizon = 1, or the arm {RFT} in place of {TRL}"
+        )
+    if experiment.schedule.group_size < 2:
+        raise PlanError("group_size = 1: TRL compares the completions of a prompt, wanted >= 2")
+    if importlib.util.find_spec("trl") is None:
+        raise PlanError(f"the package trl is missing: {pip_install('trl')}")
 
 
 def _played_controls(task: BenchTask) -> list[tuple[str, Mapping[str, Any]]]:
@@ -124,14 +139,14 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
     trains = {TEAM, MUTED, ANONYMOUS, SHUFFLED} & set(plan.arms)
     budget, solos = task.plan.training_tokens, {SOLO, VOTE} & set(plan.arms)
     seed, tokens = plan.training_seeds[0], task.plan.max_new_tokens
-    checked: list[tuple[str, Experiment]] = []
+    checked: list[tuple[str, str, Experiment]] = []
 
     def add(place: str, kind: str, team: Mapping[str, Any], algorithm: str, allowed: int, **further: Any) -> None:
         make = partial(task.experiment, team, algorithm, seed, max_new_tokens=allowed, **further)
-        checked.append((place, or_refuse(place, partial(make, settings=task.settings(kind)))))
+        checked.append((place, kind, or_refuse(place, partial(make, settings=task.settings(kind)))))
         for tried in task.grid(kind):
             where = f"tune: {place}, {tried}"
-            checked.append((where, or_refuse(where, partial(make, settings=task.settings(kind, tried)))))
+            checked.append((where, kind, or_refuse(where, partial(make, settings=task.settings(kind, tried)))))
 
     for name, team in task.teams.items():
         sharings: list[Sharing] = []
@@ -145,10 +160,15 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
                 add(f"team {name!r}, {each}, {sharing}", kind, team, each, tokens, sharing=sharing, budget=budget)
         for each in plan.solo_algorithms if solos else ():
             add(f"{SOLO} of {name!r}, {each}", SOLO, task.solo, each, task.solo_tokens[name], budget=budget or 1)
+        for arm in OTHER_TRAINERS.keys() & set(plan.arms):
+            allowed, each = task.most_tokens(arm, name), plan.solo_algorithms[0]  # its name stands for defaults alone
+            add(f"{arm} of {name!r}", arm, task.solo, each, allowed, budget=budget or 1)
         for each in plan.solo_algorithms:
             for arm, agent in _played_controls(task):
                 add(f"{arm}, {each}", arm, agent, each, task.most_tokens(arm, name), budget=budget or 1, arm=arm)
         if ANONYMOUS in plan.arms:
             factory(task.plan.env, task.keywords(task.plan.test_split, anonymous(team, task.solo)[0]))
-    for place, experiment in checked:
+    for place, kind, experiment in checked:
         or_refuse(place, experiment.check)
+        if kind == TRL:
+            or_refuse(place, partial(_check_trl, task, experiment))

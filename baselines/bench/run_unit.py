@@ -15,7 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from baselines.bench.arms import ANONYMOUS, EQUAL_UPDATES, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, TEAM, VOTE
+from baselines.bench.arms import (
+    ANONYMOUS,
+    EQUAL_UPDATES,
+    MUTED,
+    OTHER_TRAINERS,
+    RANDOM_ROUTER,
+    RFT,
+    SHARED,
+    SHUFFLED,
+    SOLO,
+    TEAM,
+    TRL,
+    VOTE,
+)
 from baselines.bench.controls import (
     Heard,
     HeardMessages,
@@ -29,6 +42,7 @@ from baselines.bench.controls import (
 )
 from baselines.bench.plan import BenchPlan, BenchTask
 from baselines.bench.random_router import RandomRouter
+from baselines.bench.rejection_sampling import train_on_solved
 from baselines.bench.units import Cell, Training, Unit
 from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
@@ -140,10 +154,17 @@ def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progre
     if training.equal_updates and not run.is_dir():
         _copy_shorter(folder, training, experiment)
     resume = (run / "config.json").is_file()
-    train(experiment, run, resume=resume, progress=progress, curve=False)  # the folder is deleted later
+    if training.arm == RFT:
+        train_on_solved(experiment, run, resume=resume, progress=progress)
+    elif training.arm == TRL:
+        from baselines.bench.trl_training import train_with_trl  # imports the trainer of transformers
+
+        train_with_trl(experiment, run, progress=progress)
+    else:
+        train(experiment, run, resume=resume, progress=progress, curve=False)  # the folder is deleted later
     metrics = read_metrics(run)
     return tuned | {
-        "experiment": experiment.to_dict(),
+        "experiment": dataclasses.replace(experiment, algorithm=training.algorithm).to_dict(),
         "budget_tokens": experiment.schedule.budget_tokens,
         "tokens": int(metrics[-1][TOKENS_TOTAL]),
         "updates": len(metrics),
@@ -177,13 +198,13 @@ def training_experiment(plan: BenchPlan, training: Training, folder: Folder) -> 
     settings = _tuned(task, training, folder).get("settings", {})
     if training.trial is not None and task.plan.tune is not None:
         budget, settings = task.plan.tune.tokens, {**settings, "updates": None, "epochs": 0}  # the budget alone ends it
-    if training.arm:
+    if training.arm in task.controls:
         team = task.controls[training.arm].team
     else:
         team = task.solo if training.solo else task.teams[training.team]
     return task.experiment(
         team,
-        training.algorithm,
+        plan.solo_algorithms[0] if training.arm in OTHER_TRAINERS else training.algorithm,
         training.seed,
         max_new_tokens=training.max_new_tokens,
         sharing=training.sharing,
@@ -321,12 +342,12 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
     """Build environment and players of an arm."""
     task = plan.task(cell.task)
     arm = EQUAL_UPDATES.get(cell.arm, cell.arm)
-    team = task.solo if arm in (SOLO, VOTE) else task.teams[cell.team]
+    team = task.solo if arm in (SOLO, VOTE, *OTHER_TRAINERS) else task.teams[cell.team]
     if arm in task.controls:
         team = task.controls[arm].team
     experiment = task.experiment(
         team,
-        cell.algorithm or plan.algorithms[0],
+        plan.solo_algorithms[0] if arm in OTHER_TRAINERS else cell.algorithm or plan.algorithms[0],
         cell.seed or 0,
         max_new_tokens=task.most_tokens(arm, cell.team),
         sharing="shared" if cell.arm == SHARED else "separate",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from baselines.bench.arms import (
     CONTROLS,
     EQUAL_UPDATES,
+    OTHER_TRAINERS,
     RANDOM_ROUTER,
     SHARED,
     SOLO,
@@ -40,7 +41,8 @@ class Training:
         max_new_tokens: Longest turn in tokens.
         matched: Name of the training whose generated tokens are the budget; empty: the plan gives it, or none. With
             `equal_updates`: of that whose updates are done, and of that which goes on.
-        arm: Arm in `CONTROLS` whose one agent is trained; empty: a team, or the one agent of the task.
+        arm: Arm in `CONTROLS` whose one agent is trained, or arm in `OTHER_TRAINERS`, whose trainer trains the one
+            agent of the task; empty: a team, or that agent, trained by our algorithms.
         equal_updates: True to train for as many updates as the first training of `matched`.
         trial: Number of the cell of the grid whose settings are tried, from 0; None: the training is one for the test.
         trials: Names of the cells of the grid, in its order; the settings of the best are those of the training.
@@ -170,12 +172,14 @@ def _units_of_task(plan: BenchPlan, task: BenchTask) -> Iterator[Unit]:
         for team in task.teams:
             yield from _units_of_team(plan, task, team, seed)
             yield from _units_of_solo(plan, task, team, seed)
+            yield from _units_of_other_trainers(plan, task, team, seed)
             yield from _units_of_controls(plan, task, team, seed)
 
 
 def _units_of_team(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
     arms = [arm for arm in plan.arms if arm in TRAINED_ARMS and (arm != RANDOM_ROUTER or task.is_routed(team))]
-    counted = {SOLO, VOTE, *CONTROLS} & set(plan.arms) and not task.plan.training_tokens  # the team's count is a budget
+    matched = {SOLO, VOTE, *OTHER_TRAINERS, *CONTROLS} & set(plan.arms)
+    counted = matched and not task.plan.training_tokens  # the team's count is a budget
     for algorithm in plan.algorithms:
         # Where no arm plays the team it is trained all the same, if the one agent's budget is its count of tokens.
         if arms or (counted and algorithm == plan.algorithms[0]):
@@ -211,6 +215,16 @@ def _units_of_solo(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> It
             name = _cell_name(task.name, team, VOTE, algorithm, seed)
             matched = (_cell_name(task.name, team, TEAM, plan.algorithms[0], seed), solo.name)
             yield Cell(name, task.name, team, VOTE, algorithm, seed, training.name, matched)
+
+
+def _units_of_other_trainers(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
+    """Yield the one agent of other trainers than our algorithms, each with one cell."""
+    for arm, algorithm in OTHER_TRAINERS.items():
+        if arm in plan.arms:
+            training = replace(_solo_training(plan, task, team, algorithm, seed), arm=arm)
+            yield training
+            name = _cell_name(task.name, team, arm, algorithm, seed)
+            yield Cell(name, task.name, team, arm, algorithm, seed, training.name)
 
 
 def _units_of_controls(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:

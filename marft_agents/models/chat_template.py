@@ -110,6 +110,21 @@ def control_symbols(tokenizer: Any) -> list[str]:
     return [symbol for symbol in dict.fromkeys([*added, *tokenizer.all_special_tokens]) if len(symbol) > 1]
 
 
+def turns_of(tokenizer: Any, messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Return messages in the form that a tokenizer's chat template takes; no text in them spells a special token.
+
+    Args:
+        tokenizer: A transformers tokenizer with a chat template.
+        messages: Chat form of an observation.
+    """
+    if any(message["role"] == "system" for message in messages) and not takes_system_role(
+        tokenizer, tokenizer.get_chat_template()
+    ):  # merged with the user message behind it
+        messages = [{**turn, "role": "user"} if turn["role"] == "system" else turn for turn in messages]
+    symbols = control_symbols(tokenizer)
+    return [turn | {"content": disarm(turn["content"], symbols)} for turn in merge_turns(messages)]
+
+
 class ChatPrompt(NamedTuple):
     """Token ids of a prompt, with notes on messages shortened to fit.
 
@@ -137,14 +152,10 @@ def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow
     """
     from jinja2 import TemplateError
 
-    messages, symbols = messages_of(observation), control_symbols(tokenizer)
-    profiled = any(message["role"] == "system" for message in messages)
-    folded = profiled and not takes_system_role(tokenizer, tokenizer.get_chat_template())
+    messages = messages_of(observation)
 
     def ids_of(conversation: Sequence[Message]) -> list[int]:
-        if folded:  # merged with the user message behind it
-            conversation = [{**turn, "role": "user"} if turn["role"] == "system" else turn for turn in conversation]
-        turns = [turn | {"content": disarm(turn["content"], symbols)} for turn in merge_turns(conversation)]
+        turns = turns_of(tokenizer, conversation)
         try:
             text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         except TemplateError as error:

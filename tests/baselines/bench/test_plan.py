@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import marft_envs
-from baselines.bench.arms import ARMS, CONTROLS, EQUAL_UPDATES
+from baselines.bench.arms import ARMS, CONTROLS, FOR_ANY_TEAM
 from baselines.bench.longest_prompts import check_prompts
 from baselines.bench.plan_errors import PlanError
 from baselines.bench.plan_file import plan_of, read_plan
@@ -95,7 +95,7 @@ def test_every_arm_becomes_cells_after_what_they_need():
         assert set(unit.needs) <= seen
         seen.add(name)
     arms = [unit.arm for unit in units.values() if isinstance(unit, Cell)]
-    left_out = dict.fromkeys(("random_router", *CONTROLS, *EQUAL_UPDATES), 0)  # not every world has them
+    left_out = dict.fromkeys(ARMS.keys() - set(FOR_ANY_TEAM), 0)  # they have to be named
     assert {arm: arms.count(arm) for arm in ARMS} == dict.fromkeys(ARMS, 2) | {"untrained": 1} | left_out
     trainings = [unit for unit in units.values() if isinstance(unit, Training)]
     assert [(t.solo, t.sharing, t.seed, t.max_new_tokens) for t in trainings] == [
