@@ -12,6 +12,7 @@ import queue
 import socket
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,6 +115,7 @@ class _Room:
         self._idle: list[tuple[Desk, ProgramProcess]] = []
         self._playing: set[asyncio.Task[None]] = set()
         self._processes: set[ProgramProcess] = set()
+        self._noted: set[str] = set()
         self._listening = socket.create_server((HOST, 0))
         self.port = self._listening.getsockname()[1]
         self._loop = asyncio.new_event_loop()
@@ -141,7 +143,8 @@ class _Room:
             self._listening.close()
 
     async def _serve(self) -> None:
-        app = program_app(self.desks, self.program.agents, ignore=self.settings.client_sampling == "ignore")
+        ignore = self.settings.client_sampling == "ignore"
+        app = program_app(self.desks, self.program.agents, ignore=ignore, note=self._note)
         limits = _GatewayLimits(self.settings.program_seconds)
         server = server_of(app, limits, HOST, header_seconds=IDLE_S, idle=limits.max_questions)
         serving = asyncio.create_task(server.serve(sockets=[self._listening]))
@@ -155,6 +158,11 @@ class _Room:
             await asyncio.gather(*(process.end() for process in self._processes), return_exceptions=True)
             server.should_exit = server.force_exit = True
             await serving
+
+    def _note(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            warnings.warn(text, stacklevel=2)
 
     def _begin(self, place: int, episode: EpisodeStart) -> None:
         task = asyncio.create_task(self._play(place, episode))

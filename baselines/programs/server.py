@@ -9,7 +9,8 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,6 +21,8 @@ from baselines.gateway.api_errors import SHOWN, ApiError, read_json
 from baselines.programs.chat_api import chunks, completion, read_chat
 from baselines.programs.recorded_episode import RecordedEpisode, over
 from baselines.programs.responses_api import events, no_embeddings, read_response, response
+
+SEED = "a request of the program names a seed: it is passed over, the run's --seed decides what is sampled"
 
 
 class Desk:
@@ -36,13 +39,16 @@ class Desk:
         self.episode: RecordedEpisode | None = None
 
 
-def program_app(desks: Mapping[str, Desk], agents: Sequence[str], *, ignore: bool) -> Starlette:
+def program_app(
+    desks: Mapping[str, Desk], agents: Sequence[str], *, ignore: bool, note: Callable[[str], None]
+) -> Starlette:
     """Return the application that serves the agents to programs.
 
     Args:
         desks: Addresses of the processes, by their ids.
         agents: Agents of the team.
         ignore: True passes over sampling parameters of requests.
+        note: Tells the user, once, what is passed over.
     """
 
     def episode_of(request: Request) -> RecordedEpisode:
@@ -56,19 +62,25 @@ def program_app(desks: Mapping[str, Desk], agents: Sequence[str], *, ignore: boo
             raise over()
         return desk.episode
 
+    async def body_of(request: Request) -> Mapping[str, Any]:
+        body = read_json(await request.body())
+        if body.get("seed") is not None:
+            note(SEED)
+        return body
+
     async def models(request: Request) -> Response:
         episode_of(request)
         shown = [{"id": agent, "object": "model", "created": int(time.time()), "owned_by": "marft"} for agent in agents]
         return JSONResponse({"object": "list", "data": shown})
 
     async def chat(request: Request) -> Response:
-        episode, body = episode_of(request), read_json(await request.body())
+        episode, body = episode_of(request), await body_of(request)
         wanted = read_chat(body, agents, episode.said, ignore=ignore)
         given = await episode.answer(wanted, request.is_disconnected)
         return _sent(chunks(body, given)) if body.get("stream") else JSONResponse(completion(body, given))
 
     async def responses(request: Request) -> Response:
-        episode, body = episode_of(request), read_json(await request.body())
+        episode, body = episode_of(request), await body_of(request)
         wanted, messages = read_response(body, agents, episode.said, episode.chats, ignore=ignore)
         given = await episode.answer(wanted, request.is_disconnected)
         episode.chats[given.id] = [*messages, {"role": "assistant", "content": given.action.text}]

@@ -170,3 +170,11 @@ def test_calls_streams_responses_and_errors_over_http(tmp_path):
     assert [model["id"] for model in models["data"]] == list(AGENTS)
     assert lost["error"]["code"] == "invalid_api_key"
     assert embedding["error"]["code"] == "unsupported_endpoint"
+
+
+def test_a_seed_is_passed_over_and_said_once(tmp_path):
+    policy = ScriptedPolicy(lambda *_: "yes")
+    with pytest.warns(UserWarning, match="names a seed") as told:
+        found, replies = ask(tmp_path, policy, *[{"raw": chat(seed=number)} for number in range(3)])
+    assert (len(found.turns), len(replies)) == (3, 3)
+    assert len(told) == 1

@@ -291,3 +291,24 @@ def test_the_committed_part_of_d3_is_what_its_command_builds(tmp_path):
     assert (NPM / committed).resolve() == ROOT / "baselines" / "report" / "page" / "d3.min.js"
     subprocess.run([*f"./node_modules/.bin/{command}".split(), f"--outfile={built}"], cwd=NPM, check=True)
     assert built.read_bytes() == (NPM / committed).read_bytes()
+
+
+def test_what_requests_of_a_program_read_is_solid_and_what_they_may_have_read_is_dotted(opened, tmp_path):
+    one = episode(0, solved=True)
+    for place, (turn, seen) in enumerate(zip(one["turns"], one["game"]["turns"], strict=True)):
+        reads = [[0, "message"]] if place == 2 else []
+        turn["round"] = place
+        seen |= {"round": place, "visible": [], "reads": reads, "delivered_before": place}
+    file = tmp_path / "report.html"
+    file.write_bytes(build_report(evaluation(tmp_path / "eval", 0, records=[one])))
+    page = opened.go(file.as_uri())
+    page.wait_for_selector(".lanes path.edge")
+    drawn = page.eval_on_selector_all(
+        ".lanes path.edge",
+        "all => all.map(one => [one.querySelector('title')?.textContent ?? '', getComputedStyle(one).strokeDasharray])",
+    )
+    planner, checker, writer = AGENTS
+    told = {title: dashes for title, dashes in drawn}
+    assert told.pop(f"{writer} read {planner}: message") == "none"
+    assert set(told.values()) == {"1px, 4px"}
+    assert len(told) == 2, told
