@@ -297,8 +297,11 @@ class CoalitionGames:
 
 
 def replayed_turns(record: Mapping[str, Any], replaced: Collection[str]) -> tuple[Action, ...]:
-    """Return the actions of an episode before the first turn of a replaced agent; none of a failed episode."""
-    if record["failure"] is not None:
+    """Return the actions of an episode before the first turn of a replaced agent.
+
+    A failed episode has none. Neither has one of an agent program, which can only be played anew.
+    """
+    if record["failure"] is not None or (record["game"] or {}).get("kind") == "program":
         return ()
     unchanged = itertools.takewhile(lambda turn: turn["agent"] not in replaced, record["turns"])
     return tuple(text_action(turn["text"]) for turn in unchanged)

@@ -22,6 +22,7 @@ from baselines.bench.plan_errors import PlanError, or_refuse, refuse_unknown
 from baselines.bench.plan_settings import check_arms_of_settings, check_settings
 from baselines.bench.plan_tables import NAME, PlanTable, TaskPlan, TunePlan, is_name
 from baselines.experiment.environments import current_id
+from baselines.programs import ENVIRONMENT
 from marft_agents.learning.algorithms import algorithm
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.factory import takes
@@ -166,6 +167,11 @@ def _check_keys(table: TaskPlan, arms: Iterable[str]) -> None:
     for name in OF_THE_BENCH:
         if name in table.keywords:
             raise PlanError(f"keywords: {name} is a key of the task's own table")
+    if table.env == ENVIRONMENT:
+        raise PlanError(
+            "an agent program asks one team, as often as it likes, so no other arm could play it: wanted marft eval "
+            "--program of each run, and marft compare between them"
+        )
     for name in ("team", "horizon", "feedback"):
         if not takes(table.env, name):
             raise PlanError(f"{table.env} takes no keyword {name!r}: the bench compares teams of one Flex-MG")
