@@ -1,4 +1,4 @@
-"""What agent programs cost: CPU time of their server per request, and tokens per CPU-second beside ordinary rollouts.
+"""CPU time of agent programs: their server per request, and tokens per CPU-second beside ordinary rollouts.
 
     python -m benchmarks.programs [--requests 2048] [--episodes 64] [--repetitions 3] [--model smollm2-135m]
 
