@@ -27,7 +27,7 @@ from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, head, run_unit
 from baselines.bench.units import Cell, Training, Unit, units_of
 from baselines.experiment.progress import Progress, silent
-from baselines.results.tables import read_records
+from baselines.results.bench_records import read_records
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, open_lock, owned
 from marft_agents.runs.run_folder import write_json
 

@@ -51,11 +51,13 @@ from baselines.experiment.scenario_lists import scenario_list
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings
 from baselines.experiment.training import train
+from baselines.results.bench_records import curve_of
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.evaluation import Evaluation, evaluate
 from marft_agents.runs.run_folder import read_metrics, versions, write_json
+from marft_agents.runs.validation import validations
 from marft_agents.trajectory import Trajectory
 
 CELL_SCHEMA = "marft.bench.cell/1"
@@ -171,7 +173,17 @@ def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progre
         "success": [metric["team/success"] for metric in metrics],
         "tokens_by_update": [metric[TOKENS_TOTAL] for metric in metrics],
         "ledger": _training_ledger(metrics),
+        **_validation(metrics),
     }
+
+
+def _validation(metrics: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return success on held-out tasks by generated tokens; nothing where the training has no validation."""
+    points = validations(metrics)
+    if not points:
+        return {}
+    tokens = [0, *(int(metric[TOKENS_TOTAL]) for metric in metrics)]  # after so many updates
+    return {"validation": {"tokens": [tokens[done] for done, _ in points], "success": [s.mean for _, s in points]}}
 
 
 def _copy_shorter(folder: Folder, training: Training, experiment: Experiment) -> None:
@@ -308,6 +320,7 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
         "training_updates": None if training is None else training["updates"],
         "training_episodes": None if training is None else training["ledger"].get("team/episodes_sum"),
         "training_seconds": None if training is None else training["seconds"],
+        "curve": None if training is None else curve_of(training),
         "ledger": {
             "training": None if training is None else training["ledger"],
             "evaluation": ledger_of(trajectories, stage.players.caches).to_dict(),

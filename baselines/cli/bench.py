@@ -109,7 +109,7 @@ def chosen_folder(name: str, *, resume: bool) -> Path:
 def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
     """Run the units of a plan that are not done; return 1 if one failed."""
     from baselines.bench.ray_units import run_on_ray
-    from baselines.results.tables import save_tables
+    from baselines.results.table_text import save_tables
     from marft_agents.rollouts.rollout_settings import RolloutSettings
 
     folder = open_folder(plan, arguments.out, resume=arguments.resume)

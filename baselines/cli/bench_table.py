@@ -12,17 +12,9 @@ from pathlib import Path
 
 from baselines.cli.main import guarded
 from baselines.cli.terminal import say
-from baselines.results.tables import (
-    REFERENCE,
-    export,
-    fill_page,
-    markdown,
-    read_records,
-    tables_of,
-    tasks_as_arms,
-    terminal,
-    to_json,
-)
+from baselines.results.bench_records import export, read_records
+from baselines.results.table_text import fill_page, markdown, save_curves, terminal, to_json
+from baselines.results.tables import REFERENCE, tables_of, tasks_as_arms
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,12 +29,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of a page")
+    parser.add_argument(
+        "--curve",
+        type=Path,
+        metavar="FILE.png",
+        help="draw success against generated tokens; FILE.json has the numbers",
+    )
     parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
     given = parser.parse_args(arguments)
     records = read_records(given.places)
     tables = tables_of(tasks_as_arms(records) if given.tasks_as_arms else records, given.reference)
     if given.export:
         export(records, given.export)
+    if given.curve:
+        save_curves(tables, given.curve)
     if given.page:  # a page keeps its prose: tables go between two marks
         text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
         given.page.write_text(text, encoding="utf-8")

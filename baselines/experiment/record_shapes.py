@@ -297,9 +297,25 @@ ATTRIBUTION = record(
 
 # ------------------------------------------------------------------ records of benchmarks
 
+_POINTS = record({"tokens": list_of(FINITE), "success": list_of(FINITE)})
+
+
+def _curve_points(value: Any) -> Mismatch | None:
+    """Return what is wrong with the points of a learning curve: as many tokens, ascending, as successes."""
+    wrong = _POINTS(value)
+    if wrong is None:
+        tokens, success = value["tokens"], value["success"]
+        if len(tokens) != len(success):
+            return Mismatch("success", f"list of {len(success)}", f"a list of {len(tokens)}, as tokens")
+        if tokens != sorted(tokens):
+            return Mismatch("tokens", "numbers that descend", "ascending ones")
+    return wrong
+
+
 TRAINING = record(
     success=nullable(list_of(nullable(NUMBER))),
-    tokens_by_update=nullable(list_of(nullable(FINITE))),
+    tokens_by_update=nullable(list_of(FINITE)),
+    validation=nullable(_curve_points),
     task=nullable(TEXT),
     team=nullable(TEXT),
     algorithm=nullable(TEXT),
@@ -308,6 +324,7 @@ TRAINING = record(
 _NAMES = dict.fromkeys(("plan", "plan_checksum", "cell", "task", "team", "arm", "algorithm", "commit", "command"), TEXT)
 _FAILED = record({**_NAMES, "training_seed": nullable(FINITE), "failure": nullable(TEXT)})
 _RULES = dict.fromkeys(("env", "data", "feedback", "temperature"), ANY)
+_TRIAL = record({"settings": mapping_of(), "success": nullable(FINITE), "tokens": nullable(FINITE)})
 _PLAYED_CELL = record(
     {
         "rules": record({**_RULES, "model": TEXT, "horizon": FINITE}, dtype=TEXT),
@@ -333,6 +350,12 @@ _PLAYED_CELL = record(
         ),
     },
     vote=record({"samples": FINITE}),
+    training=TEXT,
+    training_updates=nullable(FINITE),
+    training_episodes=nullable(FINITE),
+    curve=nullable(record(training=nullable(_curve_points), validation=nullable(_curve_points))),
+    settings=nullable(mapping_of()),
+    tuned=nullable(record({"grid": list_of(_TRIAL), "chosen": mapping_of()})),
     cohorts=nullable(mapping_of(list_of())),
 )
 

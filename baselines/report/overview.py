@@ -16,8 +16,9 @@ from baselines.experiment.cohorts import by_size
 from baselines.experiment.record_shapes import TRAINING
 from baselines.report.episode_set import number_of
 from baselines.report.sources import EvaluationRecord, Source, read_json
+from baselines.results.bench_records import curve_of
 from baselines.results.comparison import ComparisonError, compare, find_evaluation, read_evaluation
-from baselines.results.tables import notes_of
+from baselines.results.table_text import notes_of
 from marft_agents.intervals import wilson
 from marft_agents.runs.validation import validations
 
@@ -250,11 +251,11 @@ def _without(record: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def trainings(folder: Path) -> list[dict[str, Any]]:
-    """Return the learning curve of every training of a benchmark: success over generated tokens."""
+    """Return the learning curve of every training of a benchmark: success over the tokens generated before it."""
     found = []
     for file in sorted(folder.glob("trainings/*.json")) if folder.is_dir() else []:
         record = read_json(file, TRAINING)
-        if record.get("success"):
-            kept = ("task", "team", "algorithm", "seed", "success", "tokens_by_update")
-            found.append({"name": file.stem} | {name: record.get(name) for name in kept})
+        if (curve := curve_of(record)) is not None:
+            kept = ("task", "team", "algorithm", "seed")
+            found.append({"name": file.stem} | {name: record.get(name) for name in kept} | curve["training"])
     return found

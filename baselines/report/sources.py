@@ -15,7 +15,8 @@ from typing import Any, Literal
 from baselines.experiment import record_shapes
 from baselines.experiment.record_shapes import ATTRIBUTION_SCHEMA, Shape, mismatch
 from baselines.report.episode_set import EpisodeSet, TextLimit
-from baselines.results.tables import RECORDS_SCHEMA, RecordsError, TaskTable, read_records, tables_of
+from baselines.results.bench_records import RECORDS_SCHEMA, RecordsError, read_records
+from baselines.results.tables import TaskTable, tables_of
 from marft_agents.runs.run_folder import EVALUATION_FILE
 
 Kind = Literal["run", "evaluation", "bench", "attribution"]

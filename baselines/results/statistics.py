@@ -14,8 +14,9 @@
 Grids of scores are float64 [training seeds, scenarios]. A cell is the mean score of one trained team on one scenario,
 over its evaluation seeds; NaN marks a failed episode. All seeds and both arms play the same scenarios.
 
-`paired_cluster_bootstrap` and `naive_bootstrap` are here for the simulation of coverage alone
-(`python -m benchmarks.interval_coverage`). Neither covers 0 in 95 % of experiments without an effect.
+`resampled_means` is the bootstrap over seeds for learning curves. `paired_cluster_bootstrap` and `naive_bootstrap` are
+here for the simulation of coverage alone (`python -m benchmarks.interval_coverage`). Neither covers 0 in 95 % of
+experiments without an effect.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ __all__ = [
     "paired_cluster_bootstrap",
     "paired_difference",
     "pass_hat_k",
+    "resampled_means",
     "samples_for_standard_error",
     "wilson",
 ]
@@ -338,7 +340,7 @@ def _additive_residuals(centred: Floats, there: npt.NDArray[np.bool_]) -> Floats
     return residuals
 
 
-# ------------------------------------------------------------------ bootstraps, for the simulation
+# ------------------------------------------------------------------ bootstraps
 
 
 def paired_cluster_bootstrap(
@@ -382,6 +384,18 @@ def naive_bootstrap(
     cells = d[~np.isnan(d)]
     means = [_counts(generator, size, len(cells)) @ cells / len(cells) for size in _portions(resamples)]
     return _percentiles(float(cells.mean()), np.concatenate(means))
+
+
+def resampled_means(values: npt.ArrayLike, generator: np.random.Generator, *, resamples: int = 10_000) -> Floats:
+    """Return the mean over seeds in each resample of a bootstrap over training seeds, float64 [resamples, columns].
+
+    Args:
+        values: Float64 [seeds, columns]; a seed is drawn with all its columns.
+        generator: Source of the resamples.
+        resamples: Number of resamples.
+    """
+    grid = _grid(values, "values")
+    return np.concatenate([_counts(generator, size, len(grid)) @ grid / len(grid) for size in _portions(resamples)])
 
 
 def _portions(resamples: int) -> list[int]:

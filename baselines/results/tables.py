@@ -1,40 +1,45 @@
 """Tables of a benchmark from its records alone, see `baselines.cli.bench_table`.
 
 One table per task, worst row first. Success has its 95 % interval over training seeds and scenarios. Differences are
-paired over both and their p-values adjusted by Holm over the rows of the table (`baselines.results.statistics`).
+paired over both and their p-values adjusted by Holm over the rows of the table (`baselines.results.statistics`). A row
+that no claim can rest on has no p-value and no minimum detectable effect, and says why (`ArmRow.limits`).
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.table import Table as TerminalTable
 
-from baselines.experiment import record_shapes
-from baselines.results import visible_console
-from baselines.results.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
-from marft_common.atomic_files import replacing
+from baselines.results.bench_records import Record, RecordsError
+from baselines.results.learning_curves import Curves, Group, curves_of
+from baselines.results.statistics import PairedDifference, grid_mean, holm, noise_floor, paired_difference, wilson
 
-CELL_SCHEMA = "marft.bench.cell/1"
-RECORDS_SCHEMA = "marft.bench.records/1"
 TEAM, REFERENCE = "team", "solo@tokens"
 WHOLE = "solo@whole"  # the one arm with a window of its own
-START, END = "<!-- tables of marft bench: start -->", "<!-- tables of marft bench: end -->"
-TERMINAL_WIDTH = 200  # characters, where the output is not a terminal
+FEWEST_SCENARIOS = 30  # below it, t intervals of shares are rough (Bowyer et al. 2025, arXiv:2503.01747)
+MOST_FAILED = 0.05  # largest share of failed answers that may be left out of a claim
 Scores = npt.NDArray[np.float64]
-Record = Mapping[str, Any]
 
 
-class RecordsError(ValueError):
-    """Records that cannot be in one table; names the file, the value found and the value wanted."""
+@dataclass(frozen=True)
+class CommonSeeds:
+    """What a difference is computed on, where two arms do not have the same training seeds.
+
+    Attributes:
+        seeds: Training seeds of the difference.
+        success: Mean of the arm over the pairs of the difference.
+        reference: Mean of the reference over them.
+    """
+
+    seeds: tuple[int, ...]
+    success: float
+    reference: float
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,11 @@ class ArmRow:
         algorithm: Algorithm of the training; empty for the untrained team.
         seeds: Training seeds; 0 for the untrained team.
         success: Mean and 95 % interval.
-        difference: Paired difference to the reference with its 95 % interval; None for the reference itself.
-        p_value: Of the difference, adjusted over the rows of the table.
-        detectable: Minimum detectable effect of the difference at 80 % power.
+        difference: Paired difference to the reference with its 95 % interval; None where nothing is compared.
+        unequal: Training seeds of the difference, where one of both arms has others too; None: all of both.
+        limits: Reasons why no claim about the training can rest on the row; empty: none is known.
+        p_value: Of the difference, adjusted over the rows of the table; None where `limits` has a reason.
+        detectable: Minimum detectable effect of the difference at 80 % power; None likewise.
         training_tokens: Generated tokens of a training.
         updates: Updates of a training.
         episodes: Episodes of a training.
@@ -62,6 +69,8 @@ class ArmRow:
         note: Number of samples of a vote, or failed cells.
         coordination_gap: Success of the one agent with all tools minus that of a team whose agents have different
             tools, paired, with its 95 % interval; None for other teams and arms.
+        settings: Settings of the training that are the arm's own; empty: those of the task. Several where seeds differ.
+        tuned: Grids from which the settings were chosen on validation tasks, each with `grid` and `chosen`.
     """
 
     arm: str
@@ -70,6 +79,8 @@ class ArmRow:
     seeds: int
     success: tuple[float, float, float]
     difference: tuple[float, float, float] | None
+    unequal: CommonSeeds | None
+    limits: tuple[str, ...]
     p_value: float | None
     detectable: float | None
     training_tokens: float | None
@@ -83,6 +94,13 @@ class ArmRow:
     cap_hit_share: float
     note: str
     coordination_gap: tuple[float, float, float] | None
+    settings: tuple[Mapping[str, Any], ...]
+    tuned: tuple[Mapping[str, Any], ...]
+
+    @property
+    def key(self) -> Group:
+        """Arm, team and algorithm."""
+        return self.arm, self.team, self.algorithm
 
 
 @dataclass(frozen=True)
@@ -98,6 +116,7 @@ class TaskTable:
         failed: Cells without a result, with their causes.
         commits: Commits of the records.
         commands: Command lines of the records.
+        curve: Learning curves; None: the records have none.
     """
 
     task: str
@@ -108,67 +127,7 @@ class TaskTable:
     failed: tuple[str, ...]
     commits: tuple[str, ...]
     commands: tuple[str, ...]
-
-
-def read_records(places: Iterable[Path]) -> list[Record]:
-    """Read the cells of result folders and of exported files.
-
-    Raises:
-        RecordsError: A place holds none, a file is no record, or two records are of one cell.
-    """
-    found: dict[tuple[str, str], Record] = {}
-    for place in places:
-        files = [] if place.is_file() else sorted(place.glob("cells/*.json"))
-        records = _read_export(place) if place.is_file() else [(str(file), _read_json(file)) for file in files]
-        if not records:
-            raise RecordsError(f"{place} holds no records: wanted a folder of marft bench with cells/, or an export")
-        for where, record in records:
-            if isinstance(record, dict) and record.get("schema") != CELL_SCHEMA:
-                raise RecordsError(f"{where}: found the schema {record.get('schema')!r}, wanted {CELL_SCHEMA!r}")
-            if (wrong := record_shapes.mismatch(record, record_shapes.cell)) is not None:
-                raise RecordsError(f"{where}: {wrong}")
-            key = record["plan_checksum"], record["cell"]
-            if key in found:
-                raise RecordsError(f"{place}: the cell {record['cell']!r} of plan {record['plan']!r} is there twice")
-            found[key] = record
-    return list(found.values())
-
-
-def _read_json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RecordsError(f"{file} is no record: {error}") from error
-
-
-def _read_export(file: Path) -> list[tuple[str, Record]]:
-    """Return the place and the record of each cell."""
-    content = _read_json(file)
-    if not isinstance(content, Mapping) or content.get("schema") != RECORDS_SCHEMA:
-        raise RecordsError(f"{file} is no export of records: wanted the schema {RECORDS_SCHEMA!r}")
-    if (wrong := record_shapes.mismatch(content, record_shapes.EXPORT)) is not None:
-        raise RecordsError(f"{file}: {wrong}")
-    found = []
-    for number, record in enumerate(content["cells"]):
-        played = record.get("scenarios")
-        checksum = played.get("checksum") if isinstance(played, dict) else None
-        cohorts = content["cohorts"].get(checksum) if isinstance(checksum, str) else None
-        found.append((f"{file}: cells[{number}]", record | {"cohorts": cohorts}))
-    return found
-
-
-def export(records: Sequence[Record], file: Path) -> None:
-    """Write records as one small file, with the cohorts of each list of scenarios once and a cell a line."""
-    cohorts, cells = {}, []
-    for record in records:
-        if record["failure"] is None:
-            cohorts[record["scenarios"]["checksum"]] = record["cohorts"]
-        cell = {name: value for name, value in record.items() if name != "cohorts"}
-        cells.append(json.dumps(cell, separators=(",", ":")))
-    head = f'{{"schema": {json.dumps(RECORDS_SCHEMA)},\n"cohorts": {json.dumps(cohorts)},\n"cells": [\n'
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as part:
-        part.write_text(head + ",\n".join(cells) + "\n]}\n", encoding="utf-8")
+    curve: Curves | None
 
 
 # ------------------------------------------------------------------ numbers
@@ -229,10 +188,11 @@ def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
         raise RecordsError(
             f"task {task!r}: cells differ in context_window ({told}); wanted one for all arms but {WHOLE}"
         )
-    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    groups: dict[Group, list[Record]] = defaultdict(list)
     for record in sorted(played, key=lambda record: record["training_seed"] or 0):
         groups[record["arm"], record["team"], record["algorithm"]].append(record)
-    rows = _adjusted([_row(key, found, _reference_of(key, groups, reference)) for key, found in groups.items()])
+    references = {key: _reference_of(key, groups, reference) for key in groups}
+    rows = _adjusted([_row(key, found, references[key]) for key, found in groups.items()])
     failed = tuple(f"{record['cell']}: {record['failure']}" for record in records if record["failure"] is not None)
     return TaskTable(
         task=task,
@@ -243,12 +203,11 @@ def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
         failed=failed,
         commits=tuple(sorted({record["commit"] for record in records})),
         commands=tuple(sorted({record["command"] for record in records})),
+        curve=curves_of(groups, references, (TEAM, reference)),
     )
 
 
-def _reference_of(
-    key: tuple[str, str, str], groups: Mapping[tuple[str, str, str], Sequence[Record]], reference: str
-) -> Sequence[Record]:
+def _reference_of(key: Group, groups: Mapping[Group, Sequence[Record]], reference: str) -> Sequence[Record]:
     """Return the records of the reference for an arm: of its team, and of its algorithm if there are several."""
     _, team, algorithm = key
     by_algorithm = {}
@@ -274,9 +233,16 @@ def grid(records: Sequence[Record]) -> Scores:
     return np.asarray(rows, np.float64)
 
 
-def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequence[Record]) -> ArmRow:
+def _row(key: Group, records: Sequence[Record], reference: Sequence[Record]) -> ArmRow:
     arm, team, algorithm = key
-    difference = None if reference is records or not reference else _difference(records, reference)
+    lone_vote = all("vote" in record and record["vote"]["samples"] == 1 for record in records)
+    compared = bool(reference) and reference is not records and not lone_vote
+    difference, unequal = _difference(records, reference) if compared else (None, None)
+    limits = _limits(records, reference if compared else records, difference)
+    if lone_vote:
+        limits = (*limits, "a vote of one sample is one more answer of the one agent, so no difference is tested")
+    elif compared and difference is None:
+        limits = (*limits, f"no training seed and problem was scored both here and in {reference[0]['arm']}")
     divided_tools = any(record["rules"].get("divided_tools") for record in records)  # older records do not say
     gap = None
     if difference is not None and (arm, reference[0]["arm"]) == (TEAM, REFERENCE) and divided_tools:
@@ -294,8 +260,10 @@ def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequen
         seeds=len(records) - column("training_seed").count(None),
         success=_success(grid(records)),
         difference=None if difference is None else (difference.mean, difference.low, difference.high),
-        p_value=None if difference is None else difference.p_value,
-        detectable=None if difference is None else difference.detectable,
+        unequal=unequal,
+        limits=limits,
+        p_value=None if difference is None or limits else difference.p_value,
+        detectable=None if difference is None or limits else difference.detectable,
         training_tokens=_mean(column("training_tokens")),
         updates=_mean([record.get("training_updates") for record in records]),  # older records do not say
         episodes=_mean([record.get("training_episodes") for record in records]),
@@ -305,8 +273,10 @@ def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequen
         seconds=sum(record["seconds"] + (record["training_seconds"] or 0.0) for record in records),
         failures=sum(column("failed_episodes")),
         cap_hit_share=float(np.mean(column("cap_hit_share"))),
-        note=f"{', '.join(map(str, votes))} samples" if votes else "",
+        note=f"{', '.join(map(str, votes))} sample{'s' * (votes != [1])}" if votes else "",
         coordination_gap=gap,
+        settings=_distinct(records, "settings"),
+        tuned=_distinct(records, "tuned"),
     )
 
 
@@ -318,18 +288,65 @@ def _success(scores: Scores) -> tuple[float, float, float]:
     return found.mean, found.low, found.high
 
 
-def _difference(records: Sequence[Record], reference: Sequence[Record]) -> Any:
+def _difference(
+    records: Sequence[Record], reference: Sequence[Record]
+) -> tuple[PairedDifference | None, CommonSeeds | None]:
     """Compare two arms on the training seeds that both have; an untrained team is compared with every seed."""
-    seeds = [record["training_seed"] for record in records]
-    others = [record["training_seed"] for record in reference]
-    if None in seeds or None in others:
-        return paired_difference(grid(reference), grid(records))
-    of_seed = {record["training_seed"]: record for record in reference}
-    pairs = [(of_seed[record["training_seed"]], record) for record in records if record["training_seed"] in of_seed]
-    if not pairs:
-        return None
-    ours, theirs = [record for _, record in pairs], [other for other, _ in pairs]
-    return paired_difference(grid(theirs), grid(ours))
+    ours, theirs = _seeds(records), _seeds(reference)
+    if None in ours or None in theirs:
+        found = paired_difference(grid(reference), grid(records))
+        return (found if found.pairs else None), None
+    common = [seed for seed in ours if seed in theirs]
+    if not common:
+        return None, None
+    a = grid([reference[theirs.index(seed)] for seed in common])
+    b = grid([records[ours.index(seed)] for seed in common])
+    found = paired_difference(a, b)
+    if not found.pairs:
+        return None, None
+    paired = ~np.isnan(a) & ~np.isnan(b)
+    seeds = tuple(seed for seed, row in zip(common, paired, strict=True) if row.any())
+    if len(seeds) == len(ours) == len(theirs):
+        return found, None
+    return found, CommonSeeds(seeds, float(b[paired].mean()), float(a[paired].mean()))
+
+
+def _seeds(records: Sequence[Record]) -> list[Any]:
+    return [record["training_seed"] for record in records]
+
+
+def _limits(
+    records: Sequence[Record], reference: Sequence[Record], difference: PairedDifference | None
+) -> tuple[str, ...]:
+    """Return why no claim about the training can rest on a row; the reference itself is its own reference."""
+    found = []
+    trained = [seed for seed in _seeds(records) if seed is not None]
+    if len(trained) == 1:
+        found.append("one training seed: the interval holds for these teams, not for their training")
+    elif difference is not None and difference.seeds == 1 and (trained or None not in _seeds(reference)):
+        found.append("one training seed of the difference: its interval holds for these teams, not for their training")
+    scenarios = int((~np.isnan(grid(records))).any(axis=0).sum()) if difference is None else difference.scenarios
+    if scenarios < FEWEST_SCENARIOS:
+        found.append(f"scored on fewer than {FEWEST_SCENARIOS} problems, where intervals of shares are rough")
+    failed = max(_failed_share(records), _failed_share(reference))
+    if failed > MOST_FAILED:
+        found.append(f"more than {MOST_FAILED:.0%} of the answers failed, here or in the arm that it is compared with")
+    return tuple(found)
+
+
+def _failed_share(records: Sequence[Record]) -> float:
+    """Return the share of the answers of all seeds that have no score."""
+    return float(np.mean(np.concatenate([np.isnan(_scores(record)).ravel() for record in records])))
+
+
+def _distinct(records: Sequence[Record], name: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the different values of a field that older records do not have; empty ones are left out."""
+    found: list[Mapping[str, Any]] = []
+    for record in records:
+        value = record.get(name)
+        if value and value not in found:
+            found.append(value)
+    return tuple(found)
 
 
 def _adjusted(rows: Sequence[ArmRow]) -> list[ArmRow]:
@@ -381,186 +398,3 @@ def _rules(records: Sequence[Record]) -> dict[str, Any]:
         "checksum": first["scenarios"]["checksum"],
         "evaluation_seeds": len(first["evaluation_seeds"]),
     }
-
-
-# ------------------------------------------------------------------ text
-
-COLUMNS = (
-    "arm",
-    "team",
-    "algorithm",
-    "seeds",
-    "success [95 %]",
-    "difference [95 %]",
-    "Holm p",
-    "MDE",
-    "training tokens",
-    "updates",
-    "episodes",
-    "output tokens",
-    "ideal-cache tokens",
-    "critical path",
-    "seconds",
-    "failed",
-    "cap hit",
-)
-
-
-IN_FILES_ONLY = ("seeds", "MDE", "episodes", "ideal-cache tokens")  # columns for which a terminal has no room
-
-
-NEWER = ("updates", "episodes")  # columns that are left out where no record of a table has them
-
-
-def columns_of(table: TaskTable) -> list[str]:
-    """Return the columns of a table in files."""
-    unknown = {name for name in NEWER if all(getattr(row, name) is None for row in table.rows)}
-    return [name for name in COLUMNS if name not in unknown]
-
-
-def cells_of_row(row: ArmRow) -> list[str]:
-    """Return the texts of a row, in the order of `COLUMNS`."""
-    return [
-        row.arm + (f" ({row.note})" if row.note else ""),
-        row.team,
-        row.algorithm or "-",
-        str(row.seeds) if row.seeds else "-",
-        _interval(row.success),
-        "-" if row.difference is None else _interval(row.difference, sign=True),
-        "-" if row.p_value is None else "<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
-        _number(row.detectable, ".3f"),
-        _number(row.training_tokens, ",.0f"),
-        _number(row.updates, ",.1f"),
-        _number(row.episodes, ",.0f"),
-        f"{row.output_tokens:.1f}",
-        _number(row.ideal_cache_tokens, ".1f"),
-        _number(row.critical_path_tokens, ".1f"),
-        f"{row.seconds:,.0f}",
-        str(row.failures),
-        f"{row.cap_hit_share:.1%}",
-    ]
-
-
-def _interval(values: tuple[float, float, float], *, sign: bool = False) -> str:
-    form = "+.3f" if sign else ".3f"
-    mean, low, high = (format(value, form) for value in values)
-    return f"{mean} [{low}, {high}]"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None or math.isnan(value) else format(value, form)
-
-
-def notes_of(table: TaskTable) -> list[str]:
-    """Return the sentences under a table."""
-    rules = table.rules
-    said = []
-    if rules:
-        checksum = rules["checksum"].removeprefix("sha256:")[:12]
-        model = rules["model"] + ("" if rules["dtype"] == "auto" else f" in {rules['dtype']}")
-        window = rules["context_window"]
-        held = f" Prompts and actions of at most {window} tokens, but of {WHOLE}." if window else ""
-        said.append(
-            f"All arms: {rules['scenarios']} test problems (list {checksum}), {rules['horizon']} "
-            f"round{'s' * (rules['horizon'] != 1)}, feedback {rules['feedback']}, {rules['evaluation_seeds']} sampling "
-            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {model}.{held}"
-        )
-    said.append(f"Difference: to {table.reference} of the same team, paired over training seeds and problems.")
-    said += [
-        f"Coordination gap of {row.team}, {row.algorithm} (one agent with all tools - team): "
-        f"{_interval(row.coordination_gap, sign=True)}."
-        for row in table.rows
-        if row.coordination_gap is not None
-    ]
-    detectable = [row.detectable for row in table.rows if row.detectable is not None]
-    if detectable:
-        said.append(
-            f"MDE, the smallest true difference found with 80 % power: {min(detectable):.3f} to {max(detectable):.3f}. "
-            "Tokens but those of training are per answer."
-        )
-    if table.noise_floor is None:
-        said.append("Noise floor: not measured, since there is one sampling seed.")
-    else:
-        said.append(f"Noise floor (the same team evaluated twice): {table.noise_floor:.3f}.")
-    said += [f"Failed cell {line}" for line in table.failed]
-    return said
-
-
-def overview(tables: Sequence[TaskTable]) -> str:
-    """Return success by task and arm as one Markdown table, the task on which the team is worst first.
-
-    The last two columns are the difference of the team to the reference, and its minimum detectable effect.
-    """
-    arms = sorted({row.arm for table in tables for row in table.rows}, key=lambda arm: (arm != "team", arm))
-    lines = []
-    for table in tables:
-        found = {(row.arm, row.team, row.algorithm): row for row in table.rows}
-        for team, algorithm in dict.fromkeys((row.team, row.algorithm) for row in table.rows if row.algorithm):
-            rows = [found.get((arm, team, algorithm)) or found.get((arm, team, "")) for arm in arms]
-            cells = ["-" if row is None else _interval(row.success) for row in rows]
-            first = next(row for row in rows if row is not None)  # the team, which `arms` names first
-            cells.append("-" if first.difference is None else _interval(first.difference, sign=True))
-            cells.append(_number(first.detectable, ".3f"))
-            lines.append((first.success[0], f"| {table.task} | {team} | {algorithm} | {' | '.join(cells)} |"))
-    columns = ["task", "team", "algorithm", *arms, f"{arms[0]} - {tables[0].reference}", "MDE"]
-    head = ["### Success [95 %] of all tasks", "", f"| {' | '.join(columns)} |"]
-    return "\n".join([*head, f"|{'---|' * 3}{'---:|' * (len(arms) + 2)}", *(line for _, line in sorted(lines))])
-
-
-def markdown(tables: Sequence[TaskTable]) -> str:
-    """Return the tables as Markdown, each with its commands and commits; above several of them an overview."""
-    parts = [overview(tables)] if len(tables) > 1 else []
-    for table in tables:
-        lines = [f"### {table.task}", "", "```bash", *table.commands, "```", ""]
-        columns = columns_of(table)
-        lines += [f"| {' | '.join(columns)} |", f"|{'---|' * 3}{'---:|' * (len(columns) - 3)}"]
-        for row in table.rows:
-            cells = dict(zip(COLUMNS, cells_of_row(row), strict=True))
-            lines.append(f"| {' | '.join(cells[name] for name in columns)} |")
-        lines += ["", *(f"{line}\n" for line in notes_of(table))]
-        lines.append(f"Commit {', '.join(commit or 'unknown' for commit in table.commits)}.")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def terminal(tables: Sequence[TaskTable]) -> str:
-    """Return the tables for a terminal."""
-    console = visible_console.console(width=TERMINAL_WIDTH, colours=False)
-    with console.capture() as captured:
-        for table in tables:
-            columns = [name for name in columns_of(table) if name not in IN_FILES_ONLY]
-            shown = TerminalTable(*columns, title=table.task)
-            for row in table.rows:
-                cells = dict(zip(COLUMNS, cells_of_row(row), strict=True))
-                shown.add_row(*(cells[name] for name in columns))
-            console.print(shown)
-            for line in notes_of(table):
-                console.print(line)
-    return captured.get()
-
-
-def to_json(tables: Sequence[TaskTable]) -> str:
-    """Return the tables as JSON; NaN and infinities are null."""
-    plain = json.loads(json.dumps([asdict(table) for table in tables]), parse_constant=lambda _: None)
-    return json.dumps(plain, indent=1) + "\n"
-
-
-def save_tables(places: Sequence[Path], out: Path, reference: str = REFERENCE) -> str:
-    """Write table.md and table.json to a folder; return the tables for a terminal."""
-    tables = tables_of(read_records(places), reference)
-    (out / "table.md").write_text(markdown(tables), encoding="utf-8")
-    (out / "table.json").write_text(to_json(tables), encoding="utf-8")
-    return terminal(tables)
-
-
-def fill_page(page: str, tables: str) -> str:
-    """Replace the tables of a page, between its two marks.
-
-    Raises:
-        RecordsError: The page has no marks.
-    """
-    before, start, rest = page.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise RecordsError(f"the page has no place for tables: wanted the lines {START} and {END}")
-    return f"{before}{START}\n\n{tables}\n{END}{after}"

@@ -246,8 +246,8 @@ function benchSection(report) {
         label: armOf(row), class: row.arm === table.reference ? "reference" : "", dots: [{ interval: row.success, class: row.arm === table.reference ? "by-team" : "held-out" }],
         text: `${share(row.success[0])} ${between(row.success[1], row.success[2])}` })) }),
       table.rows.some((row) => row.difference) ? intervalTable({ caption: `Difference to ${table.reference}`, heads: ["arm", "mean [95 % interval]"], rows: [...table.rows].reverse().filter((row) => row.difference).map((row) => ({
-        label: armOf(row), dots: [{ interval: row.difference, class: row.difference[1] > 0 ? "better" : row.difference[2] < 0 ? "worse" : "by-team" }],
-        text: [`${signed(row.difference[0])} ${between(row.difference[1], row.difference[2], signed)}`, h("small", {}, probability(row.p_value))] })) }) : null),
+        label: armOf(row), dots: [{ interval: row.difference, class: row.limits.length ? "by-team" : row.difference[1] > 0 ? "better" : row.difference[2] < 0 ? "worse" : "by-team" }],
+        text: [`${signed(row.difference[0])} ${between(row.difference[1], row.difference[2], signed)}`, h("small", {}, probability(row.p_value), row.unequal ? ` · seeds ${row.unequal.seeds.join(", ")}` : "")] })) }) : null),
     trainingCurves(side.trainings.filter((training) => training.task === table.task)),
     h("ul", { class: "notes" }, table.notes.map((note) => h("li", {}, shown(note)))),
     onDemand(`numbers-${table.task}`, "All numbers", () => numbersOf(table.rows)),
@@ -255,21 +255,22 @@ function benchSection(report) {
   return content && section("bench", "Benchmark", "Every arm plays the same test problems. Intervals are over training seeds and problems.", content);
 }
 
-const armOf = (row) => [row.arm, row.note ? ` (${row.note})` : "", h("small", {}, [row.team, row.algorithm || "untrained", row.seeds ? plural(row.seeds, "seed") : ""].filter(Boolean).join(" · "))];
+const armOf = (row) => [row.arm, row.note ? ` (${row.note})` : "", row.limits.length ? " †" : "", h("small", {}, [row.team, row.algorithm || "untrained", row.seeds ? plural(row.seeds, "seed") : ""].filter(Boolean).join(" · "))];
 
 function trainingCurves(trainings) {
   if (!trainings.length) return null;
-  const tokens = [...new Set(trainings.flatMap((one) => one.tokens_by_update))].sort((a, b) => a - b);
+  const tokens = [...new Set(trainings.flatMap((one) => one.tokens))].sort((a, b) => a - b);
   const groups = [...new Set(trainings.map((one) => one.name.replace(/--seed-\d+$/, "")))];
   return lineChart({ title: "Success in training over generated tokens, mean of five updates, one line per training seed", label: "success in training", xLabel: "tokens", x: tokens, domain: [0, 1],
     series: trainings.map((one) => {
-      const values = new Map(smoothed(one.success).map((value, place) => [one.tokens_by_update[place], value]));
+      const values = new Map(smoothed(one.success).map((value, place) => [one.tokens[place], value]));
       return { name: words(one.name.replace(/^.*?--/, "").replaceAll("--", " · ")), class: `by-${groups.indexOf(one.name.replace(/--seed-\d+$/, "")) % PALETTE}`, values: tokens.map((token) => values.get(token) ?? null) };
     }) });
 }
 
 function numbersOf(rows) {
-  const names = Object.keys(rows[0]).filter((name) => rows.some((row) => row[name] !== null && row[name] !== ""));
+  const inNotes = ["limits", "unequal", "settings", "tuned"];
+  const names = Object.keys(rows[0]).filter((name) => !inNotes.includes(name) && rows.some((row) => row[name] !== null && row[name] !== ""));
   const cell = (value) => (Array.isArray(value) ? `${share(value[0])} ${between(value[1], value[2])}` : known(value) ? brief(value) : value === null ? "–" : String(value));
   return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "All numbers of the table" }, h("table", { class: "plain" },
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, words(name))))),

@@ -17,7 +17,7 @@ from baselines.bench.units import cells_of, units_of
 from baselines.cli import bench
 from baselines.cli.bench import chosen_folder
 from baselines.cli.main import main
-from baselines.results.tables import export
+from baselines.results.bench_records import export
 from tests.helpers.bench_plan import ALL, records, timeless, write_plan
 
 
@@ -65,7 +65,29 @@ def test_arms_are_matched_in_tokens(finished):
 def test_trained_teams_are_deleted_after_their_last_cell_and_tables_are_written(finished):
     assert not any((finished / "out" / "runs").iterdir())
     assert json.loads((finished / "out" / "table.json").read_text())[0]["task"] == "stories"
-    assert "| solo@tokens |" in (finished / "out" / "table.md").read_text()
+    assert "| solo@tokens † |" in (finished / "out" / "table.md").read_text()  # of one seed and two problems
+
+
+def test_cells_hold_the_curve_of_their_training_and_it_is_drawn(finished):
+    for arm in ("team", "muted", "solo@tokens", "shared"):
+        found = cell(finished, arm)
+        training = json.loads((finished / "out" / "trainings" / f"{found['training']}.json").read_text())
+        assert found["curve"] == {
+            "training": {"tokens": [0, *training["tokens_by_update"][:-1]], "success": training["success"]}
+        }
+    assert cell(finished, "untrained")["curve"] is None
+    assert (finished / "out" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    [drawn] = json.loads((finished / "out" / "curve.json").read_text())
+    assert [curve["arm"] for curve in drawn["arms"]] == ["team", "solo@tokens", "shared"]  # each training once
+
+
+def test_validations_stand_at_the_tokens_generated_until_then():
+    known = {"low": 0.0, "high": 1.0}
+    before = {f"validation_before/{name}": value for name, value in ({"success": 0.1} | known).items()}
+    after = {f"validation/{name}": value for name, value in ({"success": 0.4} | known).items()}
+    lines = [{"tokens_total": 10.0, **before}, {"tokens_total": 25.0, **after}, {"tokens_total": 40.0}]
+    assert arms._validation(lines) == {"validation": {"tokens": [0, 25], "success": [0.1, 0.4]}}
+    assert arms._validation(lines[2:]) == {}
 
 
 def test_a_finished_benchmark_is_not_run_again(finished, capsys):

@@ -1,23 +1,19 @@
 """The table of `marft bench`, from records made by hand."""
 
 import json
+import re
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from baselines.cli.bench_table import main
+from baselines.results.bench_records import RecordsError, export, read_records
 from baselines.results.statistics import holm, paired_difference
-from baselines.results.tables import (
-    END,
-    START,
-    RecordsError,
-    export,
-    fill_page,
-    markdown,
-    read_records,
-    tables_of,
-    tasks_as_arms,
-)
+from baselines.results.table_text import END, START, fill_page, markdown, to_json
+from baselines.results.tables import tables_of, tasks_as_arms
 
 
 def ledger(tokens):
@@ -55,8 +51,9 @@ def record(arm, seed, scores, **changes):
     } | changes
 
 
-TEAM = [[[1, 1], [1, 0], [0, 0], [1, 1]], [[1, 1], [1, 1], [0, 1], [1, 1]]]
-SOLO = [[[0, 1], [1, 0], [0, 0], [1, 1]], [[0, 0], [1, 0], [0, 0], [1, 0]]]
+# Two seeds of 32 problems, so that claims may rest on a row.
+TEAM = [[[1, 1], [1, 0], [0, 0], [1, 1]] * 8, [[1, 1], [1, 1], [0, 1], [1, 1]] * 8]
+SOLO = [[[0, 1], [1, 0], [0, 0], [1, 1]] * 8, [[0, 0], [1, 0], [0, 0], [1, 0]] * 8]
 
 
 def hand():
@@ -103,19 +100,147 @@ def test_p_values_are_adjusted_over_the_rows():
 
 
 def test_an_untrained_team_is_compared_with_every_seed():
-    [table] = tables_of([*hand(), record("untrained", None, [[0, 0]] * 4)])
+    [table] = tables_of([*hand(), record("untrained", None, [[0, 0]] * 32)])
     row = next(row for row in table.rows if row.arm == "untrained")
-    wanted = paired_difference(np.mean(SOLO, axis=2), np.zeros((1, 4)))
+    wanted = paired_difference(np.mean(SOLO, axis=2), np.zeros((1, 32)))
     assert row.difference[0] == pytest.approx(wanted.mean)
     assert row.seeds == 0
-    assert row.success[2] > 0.3  # four problems without a success say little
+    assert 0.1 < row.success[2] < 0.12  # Wilson's upper end of 0 in 32: z^2 / (32 + z^2)
 
 
 def test_seeds_that_one_arm_lacks_are_left_out_of_the_difference():
-    [table] = tables_of([*hand(), record("team", 2, [[0, 0]] * 4)])
+    [table] = tables_of([*hand(), record("team", 2, [[0, 0]] * 32)])
     row = next(row for row in table.rows if row.arm == "team")
     assert row.seeds == 3
     assert row.difference[0] == pytest.approx(np.mean(TEAM) - np.mean(SOLO))
+
+
+# ------------------------------------------------------------------ rows that no claim can rest on
+
+
+def row_of(table, arm):
+    [found] = [row for row in table.rows if row.arm == arm]
+    return found
+
+
+def first_of(share, count=125):
+    """Scores of which a share is 1, in one sample."""
+    return [[float(place < round(share * count))] for place in range(count)]
+
+
+def test_a_row_of_one_seed_has_no_p_and_says_what_its_interval_holds_for():
+    [table] = tables_of([record("team", 0, TEAM[1]), record("solo@tokens", 0, SOLO[1])])
+    team = row_of(table, "team")
+    assert (team.p_value, team.detectable) == (None, None)
+    gains = np.mean(TEAM[1], axis=1) - np.mean(SOLO[1], axis=1)
+    assert team.difference == pytest.approx((gains.mean(), *stats.ttest_1samp(gains, 0).confidence_interval()))
+    assert [row.limits for row in table.rows] == [
+        ("one training seed: the interval holds for these teams, not for their training",)
+    ] * 2
+    shown = markdown([table])
+    assert "| team † | duo | marft-a | 1 |" in shown
+    assert "† all: one training seed: the interval holds for these teams, not for their training." in shown
+    assert "† No claim can rest on this row: no p, no MDE" in shown
+    assert not any("<0.001" in line or "MDE, the smallest" in line for line in shown.splitlines())
+
+
+def test_a_row_of_one_seed_does_not_count_for_holm():
+    extra = record("muted", 0, SOLO[1])
+    [alone], [beside] = tables_of(hand()), tables_of([*hand(), extra])
+    assert row_of(beside, "team").p_value == row_of(alone, "team").p_value
+    assert row_of(beside, "muted").limits[0].startswith("one training seed")
+    assert row_of(beside, "team").limits == ()
+    assert "† muted: one training seed: " in markdown([beside])
+
+
+def test_an_untrained_team_beside_one_training_carries_no_claim_either():
+    [table] = tables_of([record("untrained", None, TEAM[0]), record("solo@tokens", 0, SOLO[0])])
+    [limit] = row_of(table, "untrained").limits
+    assert limit.startswith("one training seed of the difference")
+    [table] = tables_of([record("untrained", None, TEAM[0]), *hand()])
+    assert row_of(table, "untrained").limits == ()
+
+
+@pytest.mark.parametrize(("arm", "other"), [("team", "solo@tokens"), ("solo@tokens", "team")])
+def test_a_difference_over_fewer_seeds_than_the_success_says_so(arm, other):
+    both, one = [first_of(0.8), first_of(0.864)], first_of(0.8)
+    records = [record(arm, seed, scores) for seed, scores in enumerate(both)]
+    [table] = tables_of([*records, record(other, 0, one)])
+    team = row_of(table, "team")
+    assert row_of(table, arm).success[0] == pytest.approx(0.832)
+    assert asdict(team.unequal) == {
+        "seeds": (0,),
+        "success": pytest.approx(0.8),
+        "reference": pytest.approx(0.8),
+    }
+    assert (team.p_value, team.detectable) == (None, None)
+    shown = markdown([table])
+    [line] = [line for line in shown.splitlines() if line.startswith("| team")]
+    assert " | +0.000 [-0.029, +0.029] over seed 0 | - | - |" in line
+    assert "the difference of team is over seed 0, which both arms have. There the means are 0.800 and 0.800." in shown
+
+
+def test_the_means_of_the_common_seeds_differ_by_the_difference():
+    extra = [record("team", 2, first_of(0.1, 32)), record("team", 3, first_of(0.2, 32))]
+    [table] = tables_of([*hand(), *(one | {"scores": [row * 2 for row in one["scores"]]} for one in extra)])
+    team = row_of(table, "team")
+    assert team.unequal.seeds == (0, 1)
+    assert team.unequal.success == pytest.approx(np.mean(TEAM))
+    assert team.unequal.reference == pytest.approx(np.mean(SOLO))
+    assert team.difference[0] == pytest.approx(np.mean(TEAM) - np.mean(SOLO))
+    assert "over seeds 0, 1 |" in markdown([table])
+    assert team.limits == ()
+
+
+def test_arms_without_a_common_seed_are_not_compared():
+    [table] = tables_of([record("team", 5, TEAM[0]), record("team", 6, TEAM[1]), *hand()[2:]])
+    team = row_of(table, "team")
+    assert (team.difference, team.p_value) == (None, None)
+    assert team.limits == ("no training seed and problem was scored both here and in solo@tokens",)
+
+
+def test_a_vote_of_one_sample_is_no_arm_that_is_tested():
+    votes = [record("vote@tokens", seed, scores, vote={"samples": 1}) for seed, scores in enumerate(TEAM)]
+    [alone], [beside] = tables_of(hand()), tables_of([*hand(), *votes])
+    vote = row_of(beside, "vote@tokens")
+    assert (vote.difference, vote.p_value, vote.detectable) == (None, None, None)
+    assert vote.success[0] == pytest.approx(np.mean(TEAM))
+    assert row_of(beside, "team").p_value == row_of(alone, "team").p_value
+    assert "† vote@tokens: a vote of one sample is one more answer of the one agent" in markdown([beside])
+    of_three = [one | {"vote": {"samples": 3}} for one in votes]
+    [table] = tables_of([*hand(), *of_three])
+    assert row_of(table, "vote@tokens").limits == ()
+    assert row_of(table, "vote@tokens").p_value is not None
+
+
+def test_few_problems_and_many_failed_episodes_carry_no_claim():
+    short = [one | {"scores": one["scores"][:29], "scenarios": {"count": 29, "checksum": "f00d"}} for one in hand()]
+    [table] = tables_of(short)
+    assert row_of(table, "team").p_value is None
+    assert row_of(table, "team").limits == ("scored on fewer than 30 problems, where intervals of shares are rough",)
+    lost = hand()
+    lost[2] = lost[2] | {"scores": [[None, None]] * 3 + lost[2]["scores"][3:]}  # 6 of 128 answers of the one agent
+    assert row_of(tables_of(lost)[0], "team").limits == ()
+    lost[2] = lost[2] | {"scores": [[None, None]] * 4 + lost[2]["scores"][4:]}  # 8 of 128
+    [limit] = row_of(tables_of(lost)[0], "team").limits
+    assert limit == "more than 5% of the answers failed, here or in the arm that it is compared with"
+
+
+def test_settings_of_an_arm_and_the_grid_they_come_from_stand_under_the_table():
+    assert "Settings" not in markdown(tables_of(hand()))
+    trials = [
+        {"settings": {"policy_lr": lr}, "success": score, "tokens": 900} for lr, score in ((0.001, 0.25), (3e-4, 0.5))
+    ]
+    own = {"settings": {"policy_lr": 3e-4}, "tuned": {"grid": trials, "chosen": {"policy_lr": 3e-4}}}
+    [table] = tables_of([one | own if one["arm"] == "team" else one for one in hand()])
+    shown = markdown([table])
+    assert "Settings of team: policy_lr = 0.0003.\n" in shown
+    told = "policy_lr = 0.001: 0.250 after 900 tokens; policy_lr = 0.0003: 0.500 after 900 tokens"
+    assert (
+        f"Settings of team were chosen on validation tasks. Success by trial: {told}. Chosen: policy_lr = 0.0003."
+        in shown
+    )
+    assert json.loads(to_json([table]))[0]["rows"][1]["tuned"] == [own["tuned"]]
 
 
 def test_failed_episodes_are_left_out_and_failed_cells_are_told():
@@ -129,9 +254,10 @@ def test_failed_episodes_are_left_out_and_failed_cells_are_told():
 
 
 def test_above_several_tables_stands_an_overview_with_the_worst_task_first():
-    ones, zeros = [[1.0]] * 4, [[0.0]] * 4
-    easy = [record("team", 0, ones, task="easy"), record("untrained", None, zeros, task="easy")]
-    hard = [record("team", 0, zeros, task="hard", cell="hard")]
+    ones, zeros = [[1.0]] * 32, [[0.0]] * 32
+    easy = [record("team", seed, ones, task="easy") for seed in (0, 1)]
+    easy.append(record("untrained", None, zeros, task="easy"))
+    hard = [record("team", seed, zeros, task="hard") for seed in (0, 1)]
     shown = markdown(tables_of([*easy, *hard])).splitlines()
     assert shown[2] == "| task | team | algorithm | team | untrained | team - solo@tokens | MDE |"
     assert [line.split(" | ")[0] for line in shown[4:6]] == ["| hard", "| easy"]
@@ -174,7 +300,7 @@ def test_tasks_that_differ_in_one_setting_can_be_the_rows_of_one_table():
 
 
 def test_other_scenarios_and_the_same_cell_twice_are_refused(tmp_path):
-    other = record("muted", 0, TEAM[0], scenarios={"count": 4, "checksum": "beef"})
+    other = record("muted", 0, TEAM[0], scenarios={"count": 32, "checksum": "beef"})
     with pytest.raises(RecordsError, match="cells play different scenarios"):
         tables_of([*hand(), other])
     first, *others = hand()
@@ -214,3 +340,16 @@ def test_json_holds_no_nan(tmp_path, capsys):
     assert main([str(tmp_path / "records.json"), "--json"]) == 0
     [table] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert table["rows"][0]["success"][0] is None
+
+
+@pytest.mark.parametrize("page", ["teams", "layers", "communication", "algorithms"])
+def test_tables_on_pages_are_those_that_their_command_writes(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[3])
+    place = Path(f"docs/benchmarks/{page}.md")
+    text = place.read_text().replace("\\\n", " ")
+    [command] = re.findall(rf"^python -m baselines\.cli\.bench_table (.*) --page +{place}$", text, re.MULTILINE)
+    command = re.sub(r"(\S+)\{(.*)\}(\S+)", lambda m: " ".join(m[1] + name + m[3] for name in m[2].split(",")), command)
+    copy = tmp_path / "page.md"
+    copy.write_text(place.read_text())
+    assert main([*command.split(), "--page", str(copy)]) == 0
+    assert copy.read_text() == place.read_text()

@@ -16,8 +16,10 @@ from baselines.experiment.record_shapes import described, either, list_of, mappi
 from baselines.report.episode_set import EpisodeError
 from baselines.report.page import build_report, report_content
 from baselines.report.sources import SourceError, read_source
+from baselines.results.bench_records import RecordsError, read_records
 from baselines.results.comparison import ComparisonError, compare, read_evaluation
-from baselines.results.tables import RecordsError, read_records, tables_of
+from baselines.results.table_text import markdown, to_json
+from baselines.results.tables import tables_of
 from tests.baselines.report.report_inputs import episode, run
 
 OTHER = [None, True, -3, 2.5, 10**400, float("nan"), float("inf"), "x", "", "9" * 5000, [], {}, [[]], {"a": []}]
@@ -39,6 +41,16 @@ CELL = {
     **{"failed_episodes": 1, "training_tokens": 10, "training_seconds": 1.0, "seconds": 2.0, "failure": None},
     "ledger": {"training": {}, "evaluation": {"team": {"ideal_cache_tokens": 5}, "critical_path_tokens": None}},
     "vote": {"samples": 3},
+    "training": "t--duo",
+    "curve": {
+        "training": {"tokens": [0, 9], "success": [0.1, 0.5]},
+        "validation": {"tokens": [0, 10], "success": [0.2, 0.4]},
+    },
+    "settings": {"policy_lr": 0.001},
+    "tuned": {
+        "grid": [{"settings": {"policy_lr": 0.001}, "success": 0.5, "tokens": 9}],
+        "chosen": {"policy_lr": 0.001},
+    },
 }
 
 
@@ -183,7 +195,8 @@ def test_benchmarks_name_the_file_of_every_wrong_value(tmp_path, exported):
     for path, new, other in mutants(value):
         place.write_text(json.dumps(other))
         try:
-            tables_of(read_records([place if exported else tmp_path]))
+            tables = tables_of(read_records([place if exported else tmp_path]))
+            markdown(tables), to_json(tables)
         except RecordsError as error:
             messages.append(str(error))
         except Exception as error:

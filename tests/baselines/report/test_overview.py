@@ -88,6 +88,7 @@ def test_a_benchmark_brings_tables_and_learning_curves(tmp_path, bench):
     assert [row["arm"] for row in side["tables"][0]["rows"]] == ["untrained", "team"]
     assert trainings(tmp_path / "bench") == side["trainings"]
     assert side["trainings"][0]["success"] == [0.1, 0.4]
+    assert side["trainings"][0]["tokens"] == [0, 10]  # generated before the episodes of each update
 
 
 @pytest.fixture

@@ -1,0 +1,123 @@
+"""Picture of learning curves: success against generated tokens, one panel per task, with names at the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from baselines.results.learning_curves import VALIDATION, ArmCurve, Curves, Group, distinct_names
+from marft_common.atomic_files import replacing
+
+# Okabe & Ito's colours without yellow, which is too light for lines on white: told apart with colour blindness too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":")
+COLUMNS = 3  # panels side by side
+PANEL_INCHES = (6.0, 3.8)
+NAME_GAP = 0.06  # smallest distance of two names at the lines, as a share of the panel's height
+
+
+def draw_curves(curves: Mapping[str, Curves], path: Path) -> None:
+    """Draw learning curves.
+
+    Args:
+        curves: Curves by name of the task, at least one.
+        path: PNG file to write, in a folder that exists.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(COLUMNS, len(curves))
+    rows = -(-len(curves) // columns)
+    figure = Figure(figsize=(columns * PANEL_INCHES[0], rows * PANEL_INCHES[1] + 0.4), layout="constrained", dpi=120)
+    canvas = FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    styles = _styles(curves)
+    for axes, (task, found) in zip(panels, curves.items(), strict=False):
+        _draw_panel(axes, task, found, styles)
+    for axes in panels[len(curves) :]:
+        axes.set_axis_off()
+    told = "lines: mean over training seeds; bands: lowest to highest seed; triangles: above the reference from here on"
+    figure.supxlabel(told, fontsize=9, color="0.35")
+    with replacing(path) as part, part.open("wb") as stream:
+        canvas.print_png(stream)
+
+
+def _styles(curves: Mapping[str, Curves]) -> dict[Group, dict[str, Any]]:
+    """Return colour and dashes by arm, team and algorithm, the same in all panels."""
+    keys = dict.fromkeys(curve.key for found in curves.values() for curve in found.arms)
+    found = {}
+    for number, key in enumerate(keys):
+        found[key] = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+    return found
+
+
+def _draw_panel(axes: Any, task: str, found: Curves, styles: Mapping[Group, Mapping[str, Any]]) -> None:
+    drawn = {curve.trainings: curve for curve in reversed(found.arms)}  # teams may share the training of the one agent
+    shown = [curve for curve in found.arms if drawn[curve.trainings] is curve]
+    for curve in shown:
+        style = styles[curve.key]
+        marker = "o" if len(curve.tokens) == 1 else None
+        axes.plot(curve.tokens, curve.mean, linewidth=2, marker=marker, **style)
+        axes.fill_between(curve.tokens, curve.low, curve.high, color=style["color"], alpha=0.15, linewidth=0)
+    for meeting in found.meetings:
+        if meeting.tokens is not None and meeting.tokens > 0:
+            axes.plot(
+                [meeting.tokens], [0], marker="^", markersize=9, color=styles[meeting.key]["color"], clip_on=False
+            )
+    highest = max(max(curve.high) for curve in shown)
+    top = 1.02 if highest > 0.5 else max(1.25 * highest, 0.02)
+    source = "success on validation tasks" if found.source == VALIDATION else "success in training"
+    axes.set(xlabel="generated tokens", ylabel=source, ylim=(0, top), title=task)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=6)
+    axes.grid(alpha=0.3)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    _name_lines(axes, shown, top, styles)
+
+
+def _name_lines(axes: Any, shown: Sequence[ArmCurve], top: float, styles: Mapping[Group, Mapping[str, Any]]) -> None:
+    """Write the name of each line to the right of the panel, at the height of its end where there is room."""
+    places = spread([curve.mean[-1] / top for curve in shown], NAME_GAP)
+    names = distinct_names(curve.key for curve in shown)
+    for curve, place in zip(shown, places, strict=True):
+        count = len(curve.seeds)
+        style = styles[curve.key]
+        end = (curve.tokens[-1], curve.mean[-1])
+        axes.annotate(
+            f"{names[curve.key]}, {count} seed{'s' * (count != 1)}",
+            end,
+            (1.03, place),
+            textcoords="axes fraction",
+            color=style["color"],
+            fontsize=9,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": style["color"], "linewidth": 0.6, "alpha": 0.6},
+        )
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Return heights with at least a gap between them, in the same order and as near as one pass brings them.
+
+    Example: two names at one height; the third is far enough.
+        >>> [round(height, 2) for height in spread([0.5, 0.5, 0.9], 0.1)]
+        [0.45, 0.55, 0.9]
+    """
+    order = sorted(range(len(heights)), key=lambda place: heights[place])
+    found = list(heights)
+    for before, place in pairwise(order):
+        found[place] = max(found[place], found[before] + gap)
+    # Pushed up alone, a cluster would leave its lines: it moves back by half of what its highest name was moved.
+    cluster: list[int] = []
+    for number, place in enumerate(order):
+        cluster.append(place)
+        last = number == len(order) - 1
+        if last or found[order[number + 1]] > found[place] + gap + 1e-9:
+            shift = (found[place] - heights[place]) / 2
+            for one in cluster:
+                found[one] -= shift
+            cluster = []
+    return found
