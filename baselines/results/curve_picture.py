@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,8 @@ def draw_curves(curves: Mapping[str, Curves], path: Path) -> None:
         _draw_panel(axes, task, found, styles)
     for axes in panels[len(curves) :]:
         axes.set_axis_off()
-    told = "lines: mean over training seeds; bands: lowest to highest seed; triangles: above the reference from here on"
+    told = "lines: mean over training seeds; bands: lowest to highest seed"
+    told += ("; " if columns > 1 else "\n") + "triangles: above the reference from here on"
     figure.supxlabel(told, fontsize=9, color="0.35")
     with replacing(path) as part, part.open("wb") as stream:
         canvas.print_png(stream)
@@ -67,7 +67,7 @@ def _draw_panel(axes: Any, task: str, found: Curves, styles: Mapping[Group, Mapp
                 [meeting.tokens], [0], marker="^", markersize=9, color=styles[meeting.key]["color"], clip_on=False
             )
     highest = max(max(curve.high) for curve in shown)
-    top = 1.02 if highest > 0.5 else max(1.25 * highest, 0.02)
+    top = 1.02 if highest > 0.5 else max(1.25 * highest, 0.1)
     source = "success on validation tasks" if found.source == VALIDATION else "success in training"
     axes.set(xlabel="generated tokens", ylabel=source, ylim=(0, top), title=task)
     axes.set_xlim(left=0)
@@ -95,29 +95,23 @@ def _name_lines(axes: Any, shown: Sequence[ArmCurve], top: float, styles: Mappin
             color=style["color"],
             fontsize=9,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": style["color"], "linewidth": 0.6, "alpha": 0.6},
+            arrowprops={"arrowstyle": "-", "color": style["color"], "linewidth": 0.6, "alpha": 0.6, "relpos": (0, 0.5)},
         )
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Return heights with at least a gap between them, in the same order and as near as one pass brings them.
+    """Return the nearest heights, by least squares, with at least a gap between them; the first of equal ones on top.
 
     Example: two names at one height; the third is far enough.
         >>> [round(height, 2) for height in spread([0.5, 0.5, 0.9], 0.1)]
-        [0.45, 0.55, 0.9]
+        [0.55, 0.45, 0.9]
     """
-    order = sorted(range(len(heights)), key=lambda place: heights[place])
-    found = list(heights)
-    for before, place in pairwise(order):
-        found[place] = max(found[place], found[before] + gap)
-    # Pushed up alone, a cluster would leave its lines: it moves back by half of what its highest name was moved.
-    cluster: list[int] = []
-    for number, place in enumerate(order):
-        cluster.append(place)
-        last = number == len(order) - 1
-        if last or found[order[number + 1]] > found[place] + gap + 1e-9:
-            shift = (found[place] - heights[place]) / 2
-            for one in cluster:
-                found[one] -= shift
-            cluster = []
+    from scipy.optimize import isotonic_regression
+
+    order = sorted(range(len(heights)), key=lambda place: (heights[place], -place))
+    # Less one gap for each name below, heights with gaps between them are heights that do not descend.
+    fitted = isotonic_regression([heights[place] - gap * below for below, place in enumerate(order)]).x
+    found = [0.0] * len(heights)
+    for below, place in enumerate(order):
+        found[place] = max(float(fitted[below]), 0.0) + gap * below
     return found

@@ -32,11 +32,11 @@ class ArmCurve:
         team: Team that is trained, or that the one agent is matched to.
         algorithm: Algorithm of the training.
         trainings: Names of the trainings, one per seed.
-        seeds: Training seeds.
+        seeds: Training seeds of the curve.
         tokens: Generated tokens, ascending: all counts at which a seed was measured and every seed is known.
         mean: Mean over seeds at these tokens.
-        low: Lowest seed.
-        high: Highest seed.
+        low: Lowest seed at these tokens.
+        high: Highest seed at these tokens.
     """
 
     arm: str
@@ -61,8 +61,8 @@ class Meeting:
 
     Attributes:
         arm: Name of the arm.
-        team: Its team.
-        algorithm: Its algorithm.
+        team: Team of the arm.
+        algorithm: Algorithm of the arm.
         seeds: Training seeds that both have.
         tokens: Smallest such number of generated tokens; None: at the end the arm is not above.
         low: Lower end of the 95 % bootstrap interval over seeds; None: not within the tokens, or one seed.

@@ -29,7 +29,7 @@ Scores = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CommonSeeds:
-    """What a difference is computed on, where two arms do not have the same training seeds.
+    """Seeds and means of a difference between two arms that do not have the same training seeds.
 
     Attributes:
         seeds: Training seeds of the difference.

@@ -152,7 +152,7 @@ def test_older_cells_get_the_curve_of_their_training(tmp_path):
 
 
 def test_names_at_lines_keep_their_distance_and_their_order():
-    found = spread([0.5, 0.9, 0.5, 0.52], 0.1)
-    assert sorted(found) == [found[0], found[2], found[3], found[1]]
-    assert np.diff(sorted(found)).min() >= 0.1 - 1e-9
-    assert spread([0.1, 0.9], 0.1) == [0.1, 0.9]
+    assert spread([0.1, 0.9], 0.1) == pytest.approx([0.1, 0.9])
+    assert spread([0.0, 0.0], 0.1) == pytest.approx([0.1, 0.0])  # not below the axis
+    found = spread([0.5, 0.65, 0.66, 0.67, 0.68], 0.1)
+    assert found == pytest.approx([0.632 - 0.2 + 0.1 * place for place in range(5)])  # all together, around their mean
