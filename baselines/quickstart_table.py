@@ -15,10 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import envs_data
 from baselines.cli.main import guarded
 from baselines.cli.terminal import say
 from baselines.experiment.learning_curve import Points, draw_curve
+from baselines.results.statistics import grid_mean, paired_difference
 from marft_agents.runs.evaluation import Interval, wilson
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import read_metrics
@@ -48,6 +51,24 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> str:
         what = f"duo on held-out `stories`, greedy, seed {summary['seed']}"
         lines.append(f"| {what} | {' | '.join(cells)} | `{COMMAND.format(seed=summary['seed'])}` |")
     return "\n".join(lines)
+
+
+def row_of_all(runs: Sequence[Path]) -> str:
+    """Return the row of the mean over seeds, with the intervals of `marft bench`: over seeds and problems.
+
+    Args:
+        runs: Run folders of finished quickstarts, at least two.
+    """
+    scores = {}
+    for evaluation in ("before", "after"):
+        files = [run / evaluation / "evaluation.json" for run in runs]
+        records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        scores[evaluation] = [np.asarray(record["scores"], np.float64).ravel() for record in records]
+    gain = paired_difference(scores["before"], scores["after"])
+    cells = [str(grid_mean(scores[evaluation])) for evaluation in ("before", "after")]
+    p_value = "p < 0.001" if gain.p_value < 0.001 else f"p = {gain.p_value:.3f}"
+    cells.append(f"{gain.interval}; {p_value}, MDE {gain.detectable:.3f}")
+    return f"| mean of {len(runs)} seeds | {' | '.join(cells)} | |"
 
 
 def read_kinds(run: Path, evaluation: str) -> dict[str, Interval]:
@@ -98,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def work() -> int:
         summaries = [read_summary(run) for run in given.runs]
         say(table(summaries))
+        if len(given.runs) > 1:
+            say(row_of_all(given.runs))
         say()
         say(table_by_kind({int(s["seed"]): run for s, run in zip(summaries, given.runs, strict=True)}))
         if given.png is not None:

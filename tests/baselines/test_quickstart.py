@@ -5,6 +5,7 @@ import re
 import shutil
 import urllib.request
 
+import numpy as np
 import pytest
 import torch
 
@@ -154,7 +155,10 @@ def test_the_results_table_shows_the_worst_run_first(finished, tmp_path, capsys)
     (better / "quickstart.json").write_text(json.dumps({**summary, "paired_gain": [0.5, 0.4, 0.6], "seed": 1}))
     assert results([str(better), str(finished), "--png", str(tmp_path / "all.png")]) == 0
     lines = capsys.readouterr().out.partition("\n\n")[0].splitlines()
-    assert ["seed 0" in line for line in lines[2:]] == [True, False]
+    assert ["seed 0" in line for line in lines[2:]] == [True, False, False]
+    mean = float(np.mean(json.loads((finished / "after" / "evaluation.json").read_text())["scores"]))  # twice the same
+    assert lines[-1].split("|")[1].strip() == "mean of 2 seeds"
+    assert float(lines[-1].split("|")[3].split()[0]) == pytest.approx(mean, abs=5e-4)
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
 
 
