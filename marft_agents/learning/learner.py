@@ -30,7 +30,7 @@ from marft_agents.learning.distributed import Snapshot, announce_passes, send
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.experience_replay import ReplayPools
 from marft_agents.learning.objectives import kl_estimate, widening_clip
-from marft_agents.learning.pass_size import PassSize, fitted
+from marft_agents.learning.pass_size import SPARED_TOKENS, PassSize, fitted
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss, split
 from marft_agents.learning.ranks import ALONE, OtherRankOutOfMemoryError, Ranks
 from marft_agents.learning.scoring import LogProbScorer
@@ -95,8 +95,9 @@ class Learner:
         self.pass_size = PassSize(settings.micro_batch, settings.micro_batch_tokens)
         self.scorer = LogProbScorer(team.sampling, self.pass_size, ranks)
         if settings.gradient_checkpointing:
+            spared = SPARED_TOKENS if settings.gradient_checkpointing < 1 else 0
             for base in team.bases:
-                base.recompute_layers(settings.gradient_checkpointing)
+                base.recompute_layers(settings.gradient_checkpointing, spared=spared)
         self.critic = TeamCritic(team, settings, self.pass_size, seed=seed, ranks=ranks) if settings.critic else None
         self.optimizers: dict[str, torch.optim.Adam] = {}  # one for each policy: a step moves one adapter alone
         for policy in team.policies:

@@ -16,6 +16,7 @@ from marft_agents.trajectory import IntArray
 
 CPU_SEQUENCES = 16  # larger passes are no faster there
 CPU_RECOMPUTED = 0.5
+SPARED_TOKENS = 512  # passes of so few tokens store all layers: it is less than larger ones store of some
 MEMORY_SHARE = 0.5  # of what a GPU has beside the weights; the rest is for the KV cache, the head and temporaries
 FEWEST_TOKENS = 8192  # a pass of fewer leaves a GPU idle: rather recompute layers
 RECOMPUTED = (0.0, 0.5, 1.0)

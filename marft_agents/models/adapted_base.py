@@ -164,11 +164,15 @@ class AdaptedBase:
         with fast_products(self.dtype, self.device):
             loss.backward()
 
-    def recompute_layers(self, share: float) -> None:
+    def recompute_layers(self, share: float, *, spared: int = 0) -> None:
         """Turn on activation checkpointing for a share of the layers, spread evenly over the trunk.
 
         Of these only the inputs are stored, and the backward pass computes them again. A model that cannot do so stays
         as it is.
+
+        Args:
+            share: Share of the layers, 0 to 1.
+            spared: Tokens of a pass up to which nothing is computed again.
         """
         if not getattr(self.trunk, "supports_gradient_checkpointing", False):
             return
@@ -179,7 +183,7 @@ class AdaptedBase:
         for number, layer in enumerate(part for part in parts if getattr(part, "gradient_checkpointing", False)):
             layer.gradient_checkpointing = math.floor((number + 1) * share) > math.floor(number * share)
             layer.training = layer.gradient_checkpointing  # transformers checkpoints in training mode only
-            layer._gradient_checkpointing_func = partial(_checkpointed, layer)
+            layer._gradient_checkpointing_func = partial(_checkpointed, layer, spared)
 
     def action(
         self,
@@ -252,8 +256,8 @@ class AdaptedBase:
         return self.peft.peft_config[self.peft_name(adapter)]
 
 
-def _checkpointed(layer: nn.Module, call: Callable[..., Any], *inputs: Any) -> Any:
-    """Call a layer in eval mode, without dropout, and let the backward pass recompute it.
+def _checkpointed(layer: nn.Module, spared: int, call: Callable[..., Any], *inputs: Any) -> Any:
+    """Call a layer in eval mode, without dropout, and let the backward pass recompute it for more than `spared` tokens.
 
     It draws no random numbers, so their state is not saved.
     """
@@ -265,7 +269,7 @@ def _checkpointed(layer: nn.Module, call: Callable[..., Any], *inputs: Any) -> A
         finally:
             layer.training = True
 
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() or inputs[0].shape[:-1].numel() <= spared:  # hidden states [B, S, d]
         return run(*inputs)
     return checkpoint(run, *inputs, use_reentrant=False, preserve_rng_state=False)
 

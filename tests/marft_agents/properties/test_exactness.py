@@ -34,6 +34,7 @@ from marft_agents.models.prefix_tree import build_levels, choose_cuts
 from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.models.tree_attention import attend, causal_mask, install
+from marft_agents.models.tree_mask import DepthFirst
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.token_log_probs import LOGITS, action_hidden, chunk_rows, score_tokens
 from marft_agents.setting_fields import SettingsError
@@ -197,9 +198,9 @@ def test_layers_computed_again_give_the_same_gradients_from_less_memory():
     prompts, actions = ragged(5)
     kept = []
 
-    def gradients(share):
+    def gradients(share, spared=0):
         fresh = AdaptedBase(load("tiny", device=CPU), ["a_0"], LoraSettings(targets=ATTENTION), seed=0)
-        fresh.recompute_layers(share)
+        fresh.recompute_layers(share, spared=spared)
         sizes = []
         with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel()) or x, lambda x: x):
             hidden = action_hidden(fresh.trunk, prompts, actions, CPU)
@@ -209,9 +210,13 @@ def test_layers_computed_again_give_the_same_gradients_from_less_memory():
     plain = gradients(0.0)
     for share in (0.5, 1.0):
         assert all(map(torch.equal, plain, gradients(share)))
-    none, half, all_layers = kept
+    distinct = len(DepthFirst.of([np.append(p, a[:-1]) for p, a in zip(prompts, actions, strict=True)]).tokens)
+    for spared in (distinct - 1, distinct):  # a pass of few tokens recomputes nothing
+        assert all(map(torch.equal, plain, gradients(0.5, spared)))
+    none, half, all_layers, large, small = kept
     assert all_layers < none / 5
     assert all_layers < half < 0.7 * none
+    assert (large, small) == (half, none)
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
