@@ -129,7 +129,7 @@ _ACTING: Mapping[str, Rule] = {
 }
 _CHOICES: Mapping[str, str] = {  # texts that choose among known names, and texts that are shown or compared
     "": "algorithm sharing dtype policy",
-    "learner": "level normalisation baseline compare credit rewards centring scaling averaging lr_schedule "
+    "learner": "level normalisation baseline compare credit chain_links rewards centring scaling averaging lr_schedule "
     "kl_estimator kl_place agent_order compounding",
     "context": "overflow",
     "engine": "engine",

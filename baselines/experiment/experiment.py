@@ -288,6 +288,11 @@ class Experiment:
                 f"branches = {settings.branches} (algorithm {self.algorithm}) replays episodes, and a program cannot "
                 "be replayed: wanted branches = 0, or another algorithm"
             )
+        if settings.chain_links == "reads" and programs_of(env) is None:
+            raise SettingsError(
+                f"chain_links = 'reads': {self.env} is no agent program, whose requests alone are known by what they "
+                "read: wanted chain_links = 'order'"
+            )
         if self.sampling.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         models = models_of(env.possible_agents, self.models).values()

@@ -17,7 +17,14 @@ Array = npt.NDArray[np.float64]
 SMALLEST_SPREAD = 1e-6  # smaller standard deviations count as 0: dividing by them would amplify rounding errors
 
 
-def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstrap: float) -> Array:
+def gae(
+    rewards: Array,
+    values: Array,
+    discounts: Array,
+    lambdas: Array,
+    bootstrap: float,
+    following: npt.NDArray[np.int64] | None = None,
+) -> Array:
     r"""Compute generalised advantage estimates (GAE) with a discount and a lambda per step.
 
     .. math::
@@ -33,6 +40,7 @@ def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstr
         discounts: Float64 [K] in [0, 1]; gamma_k between steps k and k + 1, 0 where the episode terminated.
         lambdas: Float64 [K] in [0, 1]; lambda_k between steps k and k + 1.
         bootstrap: V_K, the value after the last step (ignored where its discount is 0).
+        following: Int64 [K] in (k, K], the step after each in place of k + 1: paths that join instead of one chain.
 
     Returns:
         Float64 [K], the advantages A_k.
@@ -41,14 +49,14 @@ def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstr
         >>> gae(np.array([0., 1.]), np.array([.5, .5]), np.array([1., 0.]), np.ones(2), 0.0).tolist()
         [0.5, 0.5]
     """
-    advantages = np.zeros_like(values)
-    following_value, following_advantage = float(bootstrap), 0.0  # V_K, A_K
-    for k in range(len(values) - 1, -1, -1):
-        delta = rewards[k] + discounts[k] * following_value - values[k]
-        following_advantage = delta + discounts[k] * lambdas[k] * following_advantage
-        advantages[k] = following_advantage
-        following_value = values[k]
-    return advantages
+    count = len(values)
+    after = list(range(1, count + 1)) if following is None else following.tolist()
+    known = [*values.tolist(), float(bootstrap)]  # V_0 to V_K
+    advantages = np.zeros(count + 1)  # A_0 to A_K
+    for k in range(count - 1, -1, -1):
+        delta = rewards[k] + discounts[k] * known[after[k]] - known[k]
+        advantages[k] = delta + discounts[k] * lambdas[k] * advantages[after[k]]
+    return advantages[:-1]
 
 
 def chain_steps(

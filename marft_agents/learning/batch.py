@@ -45,6 +45,8 @@ class Batch(NamedTuple):
         round: Int64 [N], round of the game.
         joint: Int64 [N], index of the pair (episode, round), numbered by first appearance.
         group: Int64 [N], prompt group of the episode.
+        reader: Int64 [N], index of the turn that read it first, among those of the batch; -1 where none did, or where
+            `chain_links` do not ask.
         branch: Int64 [N], turn whose alternatives are compared; -1 for a whole episode.
         terminated: Bool [N], True if nothing follows the last turn of the episode; False if it was truncated.
         positive: Bool [N], True if the episode succeeded.
@@ -79,6 +81,7 @@ class Batch(NamedTuple):
     round: Index
     joint: Index
     group: Index
+    reader: Index
     branch: Index
     terminated: Flags
     positive: Flags
@@ -146,7 +149,17 @@ FLAT = {
 }
 _NOT_PER_ACTION = {"agents", "policies", "actions", *FLAT, *(name for names in FLAT.values() for name in names)}
 PER_ACTION = tuple(name for name in Batch._fields if name not in _NOT_PER_ACTION)
-_NUMBERS = ("agent", "policy", "episode", "turn", "round", "group", "branch", "words")  # int64 [N] of a record
+_NUMBERS = (
+    "agent",
+    "policy",
+    "episode",
+    "turn",
+    "round",
+    "group",
+    "reader",
+    "branch",
+    "words",
+)  # int64 [N] of a record
 
 
 def build_batch(
@@ -174,6 +187,7 @@ def build_batch(
     flags: dict[str, Any] = {name: np.zeros(len(places), np.bool_) for name in ("terminated", "positive", "exact")}
     returns, lengths = np.zeros(len(places)), np.zeros(len(places), np.int64)
     actions: list[Action] = []
+    readers = _first_readers(trajectories, places) if settings.chain_links == "reads" else {}
     agents = {agent: i for i, agent in enumerate(policy_of)}  # without policies: in order of their first action
     for i, (e, k) in enumerate(places):
         episode, turn = trajectories[e], trajectories[e].turns[k]
@@ -184,6 +198,7 @@ def build_batch(
         numbers["policy"][i] = policy_of.get(turn.agent, -1)
         numbers["episode"][i], numbers["turn"][i], numbers["round"][i] = e, k, turn.round
         numbers["group"][i] = episode.group
+        numbers["reader"][i] = readers.get((e, k), -1)
         numbers["branch"][i] = -1 if episode.branch is None else episode.branch
         numbers["words"][i] = count_words(action.text) if by_words else 1
         flags["terminated"][i], flags["positive"][i] = not episode.truncated, score(episode) >= 1
@@ -245,6 +260,28 @@ def _trainable_turns(
             for agent, place in latest.items():
                 rewards[place] += turn.reward_of(agent) if own else turn.reward
     return places, rewards
+
+
+def _first_readers(
+    trajectories: Sequence[Trajectory], places: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], int]:
+    """Return the turn of the batch that first read each turn of an agent program, directly or through turns outside.
+
+    Args:
+        trajectories: Episodes of the update.
+        places: Episode and turn of each action of the batch.
+    """
+    found: dict[tuple[int, int], int] = {}
+    inside = set(places)
+    for e, trajectory in enumerate(trajectories):
+        turns = [] if trajectory.game is None else trajectory.game["turns"]
+        for reader in range(len(turns) - 1, -1, -1):  # what reads a reader is known before it
+            first = reader if (e, reader) in inside else found.get((e, reader))
+            if first is None:
+                continue
+            for read, _ in turns[reader].get("reads", ()):
+                found[e, read] = min(first, found.get((e, read), first))
+    return found
 
 
 def _count_values(joint: Index, decisions: Index, settings: LearnerSettings) -> Index:

@@ -59,19 +59,23 @@ class Steps(NamedTuple):
         reward: Float64 [S], reward that follows the step: the team's, or with rewards = "own" the agent's.
         ends: Int64 [G], number of steps up to the end of each of the G segments.
         value_of: Int64 [D], the value that each decision gets its credit from, numbered in the order of the steps.
+        following: Int64 [S], step after each; None: the next one of its segment. The end of a segment is the step that
+            the next segment begins with.
     """
 
     action: Index
     reward: Array
     ends: Index
     value_of: Index
+    following: Index | None = None
 
 
 def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     """Return the steps along which GAE runs: turns of the chain, rounds, or each agent's own turns."""
     everyone = np.arange(len(batch.actions))  # [N], in the order of play
     if settings.credit == "chain":
-        return Steps(everyone, batch.reward, _ends(batch.episode), np.arange(len(batch.values)))
+        steps = Steps(everyone, batch.reward, _ends(batch.episode), np.arange(len(batch.values)))
+        return steps if settings.chain_links == "order" else _along_reads(batch, steps)
     if settings.credit == "round":
         _, first = np.unique(batch.joint, return_index=True)
         reward = np.bincount(batch.joint, batch.reward).astype(np.float64)
@@ -89,6 +93,16 @@ def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     return Steps(own, reward, _ends(segment), value_of)
 
 
+def _along_reads(batch: Batch, chain: Steps) -> Steps:
+    """Return the steps of the chain, each followed by the first that read it; its reward is all that comes before."""
+    step_of = {place: i for i, place in enumerate(zip(batch.episode.tolist(), batch.turn.tolist(), strict=True))}
+    following = np.repeat(chain.ends, np.diff(chain.ends, prepend=0))  # of what nobody read
+    for i, (episode, reader) in enumerate(zip(batch.episode.tolist(), batch.reader.tolist(), strict=True)):
+        following[i] = step_of.get((episode, reader), following[i])
+    reward = np.array([chain.reward[i:end].sum() for i, end in enumerate(following)])
+    return chain._replace(reward=reward, following=following)
+
+
 def _ends(segment: Index) -> Index:
     """Return the ends of runs of equal numbers, int64 [G]."""
     return np.append(np.flatnonzero(np.diff(segment)) + 1, len(segment))
@@ -101,6 +115,11 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
     values, lengths = batch.values[at], batch.num_values[steps.action]
     last = np.zeros(len(lengths), np.bool_)
     last[steps.ends - 1] = True
+    after = None  # the value after each; None: the next one
+    if steps.following is not None:
+        last = steps.following == np.repeat(steps.ends, np.diff(steps.ends, prepend=0))
+        after = np.arange(1, len(values) + 1)
+        after[np.cumsum(lengths) - 1] = offsets_of(lengths)[steps.following]
     # Within an action: one lambda for all, or for each one that grows with its length (VAPO).
     token_trace_decays: float | list[float] = settings.token_trace_decay
     if settings.length_adaptive:
@@ -125,7 +144,8 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
         parts, start = [], 0
         for end, bootstrap in zip(ends.tolist(), bootstraps, strict=True):
             s = slice(start, end)
-            parts.append(gae(rewards[s], values[s], discounts[s], lambdas[s], bootstrap))
+            path = None if after is None else after[s] - start
+            parts.append(gae(rewards[s], values[s], discounts[s], lambdas[s], bootstrap, path))
             start = end
         return np.concatenate(parts)
 

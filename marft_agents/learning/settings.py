@@ -17,6 +17,7 @@ Normalisation = Literal["sum", "token", "word"]
 Baseline = Literal["critic", "group", "leave_one_out", "none"]
 Compare = Literal["draw", "turn"]
 Credit = Literal["chain", "round", "own"]
+ChainLinks = Literal["order", "reads"]
 Rewards = Literal["team", "own"]
 Centring = Literal["batch", "group", "none"]
 Scaling = Literal["agent", "group", "batch", "batch-nonzero", "none"]
@@ -46,6 +47,10 @@ def _trains_critic(values: Values) -> bool:
 def _values_tokens(values: Values) -> bool:
     """Return True if a critic values every token of an action."""
     return _trains_critic(values) and _scores_tokens(values) and values["credit"] != "round"
+
+
+def _runs_along_chain(values: Values) -> bool:
+    return _trains_critic(values) and values["credit"] == "chain"
 
 
 def _decays_alike(values: Values) -> bool:
@@ -149,6 +154,13 @@ class LearnerSettings:
         "(round, MAPPO), or each agent's own turns with its own value head (own, IPPO)",
         only=_trains_critic,
         reason=_NO_CRITIC + "credit = {credit!r} has nothing to run along",
+    )
+    chain_links: ChainLinks = knob(
+        "order",
+        "turn whose value follows a turn of the chain: the next one (order), or in an agent program the first that "
+        "read it (reads; after one that nobody read comes the end)",
+        only=_runs_along_chain,
+        reason="chain_links = {chain_links!r} are those of the chain: wanted credit = 'chain' with baseline = 'critic'",
     )
     rewards: Rewards = knob(
         "team",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from baselines import Experiment
 from baselines.cli.program_check import told
 from baselines.report.episode_set import TextLimit, compact, edges_of
+from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 NO_IDS = np.zeros(0, np.int32)
@@ -54,3 +57,8 @@ def test_the_report_keeps_edges_with_their_evidence_and_the_bound():
         ([0], ["tokens"], 2),
     ]
     assert edges_of(turns) == {("planner", "coder", False)}
+
+
+def test_credit_along_reads_is_refused_where_nobody_records_them():
+    with pytest.raises(SettingsError, match="marft/math_duo-v0 is no agent program"):
+        Experiment("marft/math_duo-v0", models={"*": "tiny"}, chain_links="reads").check()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marft_agents.learning.batch import build_batch
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 from tests.helpers.rows import credited
@@ -142,3 +144,46 @@ def test_centring_within_a_task_draw():
         knobs = LearnerSettings(centring=centring)
         samples = credited(played, [np.zeros(1)] * 4, {}, knobs)
         np.testing.assert_allclose(np.concatenate([s.advantages for s in samples]), wanted, atol=1e-9)
+
+
+# ------------------------------------------------------------------ along what requests of a program read
+
+READS = ([], [[0, "message"]], [[0, "tokens"]], [[1, "message"]])  # a plan, two readers of it, and a reader of one
+
+
+def program(lengths=(1, 1, 1, 1)):
+    turns = [
+        SampledTurn(agent, action(length), reward, k)
+        for k, (agent, length, reward) in enumerate(zip("abcd", lengths, (0.0, 0.0, 0.0, 1.0), strict=True))
+    ]
+    return Trajectory(0, 0, tuple(turns), True, False, game={"turns": [{"reads": reads} for reads in READS]})
+
+
+@pytest.mark.parametrize(("level", "lengths"), [("action", (3, 2, 1, 1)), ("token", (1, 1, 1, 1))])
+def test_credit_along_reads_goes_from_the_first_reader_to_what_it_read(level, lengths):
+    knobs = LearnerSettings(
+        level=level, chain_links="reads", discount=0.5, trace_decay=0.4, scaling="none", centring="none"
+    )
+    samples = credited([program(lengths)], [np.array([v]) for v in (0.1, 0.2, 0.3, 0.4)], {}, knobs)
+    last, nobody_read = 1 - 0.4, 1 - 0.3
+    second = 0.5 * 0.4 - 0.2 + 0.5 * 0.4 * last
+    first = 0.5 * 0.2 - 0.1 + 0.5 * 0.4 * second
+    np.testing.assert_allclose([s.credit.item() for s in samples], [first, second, nobody_read, last])
+
+
+def test_credit_along_reads_passes_through_the_tokens_of_an_action():
+    knobs = LearnerSettings(
+        level="token", chain_links="reads", discount=0.5, trace_decay=1.0, scaling="none", centring="none"
+    )
+    values = [np.array([0.1]), np.array([0.2, 0.7]), np.array([0.3]), np.array([0.4])]
+    found = [s.credit.tolist() for s in credited([program((1, 2, 1, 1))], values, {}, knobs)]
+    for expected, credit in zip(([0.25 - 0.1], [0.5 - 0.2, 0.5 - 0.7], [0.7], [0.6]), found, strict=True):
+        np.testing.assert_allclose(credit, expected)
+
+
+def test_reads_lead_through_agents_that_are_not_trained():
+    knobs = LearnerSettings(chain_links="reads")
+    assert build_batch([program()], {"all": list("abcd")}, knobs).reader.tolist() == [1, 3, -1, -1]
+    assert build_batch([program()], {"some": list("acd")}, knobs).reader.tolist() == [2, -1, -1]
+    assert build_batch([program()], {"some": list("ad")}, knobs).reader.tolist() == [3, -1]
+    assert build_batch([program()], {"all": list("abcd")}, LearnerSettings()).reader.tolist() == [-1] * 4
