@@ -202,7 +202,9 @@ def _meeting(found: Meeting) -> str:
         f"not within {found.within:,.0f}" if tokens is None else f"{tokens:,.0f}"
         for tokens in (found.tokens, found.low, found.high)
     )
-    return f"{mean} [{low}, {high}]" if len(found.seeds) > 1 else f"{mean} (one seed, no interval)"
+    if found.share is None:
+        return f"{mean} (one seed, no interval)"
+    return f"{mean} [{low}, {high}]" if found.low is not None else f"{mean} [nor in {1 - found.share:.0%} of resamples]"
 
 
 def overview(tables: Sequence[TaskTable]) -> str:

@@ -85,6 +85,10 @@ def test_an_arm_that_ends_below_does_not_meet():
     [meeting] = table.curve.meetings
     assert (meeting.arm, meeting.tokens, meeting.within) == ("solo@tokens", None, 280)
     assert "solo@tokens not within 280 [" in markdown([table])
+    lower = [trained("team", seed, (tokens, [0.0] * 4)) for seed, (tokens, _) in enumerate(TEAM_CURVES)]
+    [table] = tables_of([*lower, *both()[3:]])
+    assert table.curve.meetings[0].share == 0
+    assert "team not within 280 [nor in 100% of resamples]." in markdown([table])
 
 
 def test_one_common_seed_gives_no_interval():
