@@ -47,8 +47,8 @@ from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.supervised_trainer import SupervisedSettings, SupervisedTrainer
 from marft_agents.trajectory import Trajectory
 
-ALGORITHM = "rft"
-ITERATIONS = 4  # ReST-EM gains most in the first two or three; a larger number leaves few answers for each
+ITERATIONS = 3  # few, as in ReST-EM: each fine-tunes anew on all answers so far
+BATCH_SIZE = 8  # answers per optimizer step; there are dozens, of which larger batches make few steps
 FEWEST_STEPS = 40  # of a fine-tuning, as in the first iteration of STaR: few answers are repeated for more epochs
 DRAWS = "team/draws"  # metric: prompt groups played
 
@@ -57,6 +57,7 @@ def fine_tuning_settings(experiment: Experiment) -> SupervisedSettings:
     """Return the settings of the fine-tuning: those of `marft sft`, with step size and memory of the experiment."""
     learner = experiment.learner
     return SupervisedSettings(
+        batch_size=BATCH_SIZE,
         policy_lr=learner.policy_lr,
         micro_batch=learner.micro_batch,
         gradient_checkpointing=learner.gradient_checkpointing,
@@ -137,8 +138,8 @@ def next_goal(tokens: int, budget: int) -> int:
     """Return the tokens that the next iteration is to reach: the next multiple of the budget's equal parts.
 
     Examples:
-        >>> next_goal(0, 100), next_goal(24, 100), next_goal(60, 100)
-        (25, 25, 75)
+        >>> next_goal(0, 90), next_goal(29, 90), next_goal(60, 90)
+        (30, 30, 90)
     """
     return -(-budget * (tokens * ITERATIONS // budget + 1) // ITERATIONS)
 

@@ -49,7 +49,6 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder
 from marft_agents.trajectory import EpisodeStart, IntArray, Trajectory
 
-ALGORITHM = "trl-grpo"
 TRL_DEFAULTS: Mapping[str, float] = MappingProxyType(
     {"policy_lr": 1e-6, "groups": 1, "group_size": 8, "temperature": 1.0}
 )
@@ -153,8 +152,7 @@ def train_with_trl(experiment: Experiment, out: Path, *, progress: Progress = si
 
     Args:
         experiment: Configuration of the run, with a budget of tokens. See the module for the settings that are used.
-        out: Run folder to write. One that holds a checkpoint is a finished training, and stays as it is; anything else
-            in it is removed.
+        out: Run folder to write. A finished training in it stays as it is, an unfinished one is removed.
         progress: Gets the events of the training; an update is an optimizer step.
 
     Raises:
@@ -167,7 +165,8 @@ def train_with_trl(experiment: Experiment, out: Path, *, progress: Progress = si
 
     if checkpoint.latest(out / "checkpoints") is not None:
         return
-    shutil.rmtree(out, ignore_errors=True)
+    if (out / "config.json").is_file():  # of a killed training
+        shutil.rmtree(out)
     schedule, sampling = experiment.schedule, experiment.sampling
     make_env = factory(experiment.env, experiment.keywords)
     env = make_env()

@@ -80,7 +80,8 @@ def test_it_ends_with_the_step_in_which_the_budget_is_spent(tmp_path):
     train_with_trl(experiment, tmp_path / "run")  # it is finished
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
     (tmp_path / "killed").mkdir()
-    (tmp_path / "killed" / "metrics.jsonl").write_bytes(before)  # without a checkpoint: it starts anew
+    for name in ("config.json", "metrics.jsonl"):  # no checkpoint: it starts anew
+        (tmp_path / "killed" / name).write_bytes((tmp_path / "run" / name).read_bytes())
     train_with_trl(experiment, tmp_path / "killed")
     again = read_metrics(tmp_path / "killed")
     assert [line["team/success"] for line in again] == [line["team/success"] for line in read_metrics(tmp_path / "run")]
