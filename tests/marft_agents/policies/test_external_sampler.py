@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from baselines.cli.main import main
+from baselines.experiment.environments import factory
 from baselines.experiment.samplers import check_sampler, open_sampler
+from baselines.programs import ENVIRONMENT
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -31,7 +33,8 @@ from marft_agents.policies.server_log import log_path
 from marft_agents.policies.server_sampler import ServerSampler
 from marft_agents.policies.vllm_sampler import VllmSampler
 from marft_agents.rollouts.rollout import collect, training_episodes
-from tests.helpers import fake_vllm
+from marft_agents.trajectory import EpisodeStart
+from tests.helpers import fake_vllm, talking_program
 from tests.helpers.fakes import Market, word_model
 
 SAMPLING = SamplingParams(temperature=0.7, max_new_tokens=8)
@@ -151,6 +154,25 @@ def test_one_batch_holds_all_agents(make_sampler, model_folder):
     for request, action in zip(mixed, actions, strict=True):
         assert_sampled_from(team, request.agent, [action])
     assert {action.stopped for action in actions} == {True, False}
+
+
+def test_an_agent_program_plays_on_another_engine(make_sampler, model_folder, tmp_path):
+    team = make_team(model_folder)
+    sampler = make_sampler(team)
+    sampler.refresh()
+    short = {"model": "actor_0", "messages": [{"role": "user", "content": "heard 2"}], "max_tokens": 2}
+    data = tmp_path / "data.jsonl"
+    data.write_text(json.dumps({"steps": [["speaker_0", "digit 1"], {"raw": short}], "reward": 1}))
+    program = f"{sys.executable} -I -S {talking_program.__file__}"
+    env = factory(ENVIRONMENT, {"program": program, "agents": list(team.agents), "data": str(data)})()
+    [found] = collect(lambda: env, sampler, [EpisodeStart(0, 0, 0)], seed=0)
+    env.unwrapped.programs.close()
+    assert found.failure is None
+    assert [turn.agent for turn in found.turns] == ["speaker_0", "actor_0"]
+    for turn in found.turns:
+        assert not turn.action.exact
+        assert_sampled_from(team, turn.agent, [turn.action])
+    assert len(found.turns[1].action.token_ids) == 2
 
 
 def test_a_refresh_takes_over_what_an_update_changed(make_sampler, model_folder):
