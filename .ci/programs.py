@@ -65,7 +65,7 @@ def compare(name: str, python: Path, folder: Path, requests: int) -> tuple[int, 
     from marft_agents.rollouts.rollout import collect
     from marft_agents.trajectory import EpisodeStart
 
-    team = build_team(["speaker"], {"*": "tiny"}, lora=LoraSettings(), sampling=SamplingParams(max_new_tokens=16))
+    team = build_team(["speaker"], {"*": "tiny"}, lora=LoraSettings(), sampling=SamplingParams(max_new_tokens=6))
     sampled: dict[bytes, bytes] = {}  # prompt ids -> sampled ids, as they leave the batch
 
     class Session:
