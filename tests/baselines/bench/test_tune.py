@@ -11,7 +11,7 @@ from baselines.bench.run import Bench, open_folder, run_bench
 from baselines.bench.run_unit import Folder, training_experiment
 from baselines.bench.units import Cell, Training, units_of
 from baselines.cli.main import main
-from baselines.results.tables import export
+from baselines.results.bench_records import export
 from marft_agents.runs.run_folder import write_json
 from tests.helpers.bench_plan import PLAN, records
 
