@@ -144,12 +144,12 @@ def notes_of(table: TaskTable) -> list[str]:
 
 
 def _by_text(rows: Iterable[tuple[str, Group]], names: Mapping[Group, str]) -> dict[str, str]:
-    """Return the names of the rows that share a text, by text; "all" where it is every one of several."""
+    """Return the names of the rows that share a text, by text; "all rows" where it is every one of several."""
     found: dict[str, list[Group]] = {}
     for text, key in rows:
         found.setdefault(text, []).append(key)
     joined = {text: ", ".join(names[key] for key in keys) for text, keys in found.items()}
-    return {text: "all" if len(found[text]) == len(names) > 1 else told for text, told in joined.items()}
+    return {text: "all rows" if len(found[text]) == len(names) > 1 else told for text, told in joined.items()}
 
 
 def _limits(rows: Sequence[ArmRow], names: Mapping[Group, str]) -> list[str]:

@@ -139,7 +139,7 @@ def test_a_row_of_one_seed_has_no_p_and_says_what_its_interval_holds_for():
     ] * 2
     shown = markdown([table])
     assert "| team † | duo | marft-a | 1 |" in shown
-    assert "† all: one training seed: the interval holds for these teams, not for their training." in shown
+    assert "† all rows: one training seed: the interval holds for these teams, not for their training." in shown
     assert "† No claim can rest on this row: no p, no MDE" in shown
     assert not any("<0.001" in line or "MDE, the smallest" in line for line in shown.splitlines())
 
