@@ -17,7 +17,7 @@ def or_refuse(where: str, work: Callable[[], Any]) -> Any:
         return work()
     except PlanError as error:
         raise PlanError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
-    except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError, ImportError) as error:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise PlanError(f"{where}: {text}") from error
 

@@ -188,7 +188,8 @@ def _resolved(table: TaskPlan, arms: Collection[str]) -> BenchTask:
         keywords["horizon"] = table.horizon
     keywords |= dict(table.keywords)
     teams: dict[str, Team] = {}
-    for team in [read(given) for given in table.teams] or [_game(table.env, keywords).team]:
+    given_teams = [or_refuse("teams", partial(read, given)) for given in table.teams]
+    for team in given_teams or [_game(table.env, keywords).team]:
         if team.name in teams:
             raise PlanError(f"teams: two are called {team.name!r}, which makes two cells of one name")
         if not is_name(team.name):
@@ -196,7 +197,7 @@ def _resolved(table: TaskPlan, arms: Collection[str]) -> BenchTask:
         teams[team.name] = team
     agents = list(dict.fromkeys(profile.name for team in teams.values() for profile in team.profiles))
     refuse_unknown("agent", table.models, agents, "models")
-    solo = read(table.solo or getattr(entry, "solo", "solo"))
+    solo = or_refuse("solo", partial(read, table.solo or getattr(entry, "solo", "solo")))
     if len(solo.profiles) != 1:
         raise PlanError(f"solo: {solo.name} has {len(solo.profiles)} agents, wanted 1")
     first = next(iter(teams.values()))
@@ -230,10 +231,27 @@ def _control(table: TaskPlan, arm: str, team: Team, keywords: Mapping[str, Any])
 
 def _game(env_id: str, keywords: Mapping[str, Any]) -> Any:
     """Make the game of a task."""
-    game = dependency_game(marft_envs.make(env_id, **keywords))
+    try:
+        game = dependency_game(marft_envs.make(env_id, **keywords))
+    except (TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        if "wanted" in str(error) or "unknown keyword" in str(error):
+            raise  # an error of the environment says all
+        raise PlanError(_wrong_keyword(env_id, keywords, error)) from error
     if game is None:
         raise PlanError(f"{env_id} is no Flex-MG: it has no rounds that all arms could share")
     return game
+
+
+def _wrong_keyword(env_id: str, keywords: Mapping[str, Any], error: Exception) -> str:
+    """Return the message about the keyword without which the environment can be made."""
+    wrong = "these"
+    for name, value in keywords.items():
+        try:
+            marft_envs.make(env_id, **{other: given for other, given in keywords.items() if other != name})
+        except Exception:  # the reason is another keyword, or several
+            continue
+        wrong = f"{name} = {value!r}"
+    return f"keywords: found {wrong}, which {env_id} cannot use ({error}); wanted a value that its page names"
 
 
 def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from baselines.bench.arms import TRAINED_AS
 from baselines.bench.plan_errors import PlanError, or_refuse, refuse_unknown
-from baselines.bench.plan_tables import TaskPlan
+from baselines.bench.plan_tables import HUGE, TaskPlan
 from baselines.experiment.experiment import SETTINGS
 
 _TYPES: Mapping[str, Any] = {
@@ -24,7 +24,6 @@ _OF_THE_BENCH = ("seed", "max_new_tokens", "budget_tokens")
 _WINDOW = ("context_window", "overflow")
 _LENGTH = ("updates", "epochs")
 _IN_WORDS = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a text"}
-HUGE = 2**63  # whole numbers of libraries end here
 
 
 def check_settings(table: TaskPlan, settings: Mapping[str, Any], *, single_arm: bool = False) -> None:

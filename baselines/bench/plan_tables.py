@@ -15,6 +15,8 @@ from marft_agents.models.base_settings import Dtype
 from marft_agents.setting_fields import check_knobs, knob
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+HUGE = 2**63  # whole numbers of libraries end here
+MOST_ROUNDS = 10_000
 
 # Checks of the values of a TOML file, whose types nothing has checked; `type(...) is int` excludes true and false.
 
@@ -25,7 +27,7 @@ def is_name(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and "\0" not in value  # which no file name may have
 
 
 def _is_table(value: Any) -> bool:
@@ -33,11 +35,11 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < HUGE
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    return isinstance(value, tuple) and all(_is_text(item) for item in value)
 
 
 def _are_some_texts(value: Any) -> bool:
@@ -127,7 +129,12 @@ class TaskPlan:
         False, "allow test problems that are also trained on", lambda v: isinstance(v, bool), "true or false"
     )
     problems: int = knob(0, "test problems, spread evenly over the split; 0: all", _is_count, ">= 0")
-    horizon: int = knob(0, "rounds of every arm; 0: those of the environment", _is_count, ">= 0")
+    horizon: int = knob(
+        0,
+        "rounds of every arm; 0: those of the environment",
+        lambda v: _is_count(v) and v <= MOST_ROUNDS,
+        f"0 to {MOST_ROUNDS:,}",
+    )
     feedback: str = knob(
         "none", "what all arms are told of a round's verdict", lambda v: v in ("none", "verdict"), "none or verdict"
     )
@@ -135,7 +142,7 @@ class TaskPlan:
         16, "longest turn of a team's agent, in tokens", lambda v: _is_count(v) and v >= 1, ">= 1"
     )
     temperature: float = knob(
-        0.8, "temperature of the evaluation", lambda v: type(v) in (int, float) and v >= 0, ">= 0"
+        0.8, "temperature of the evaluation", lambda v: type(v) in (int, float) and 0 <= v < HUGE, ">= 0"
     )
     training_tokens: int = knob(
         0,

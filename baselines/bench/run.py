@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TextIO
 
+from baselines.bench.forecast import Costs, time_left, works_of
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, head, run_unit
 from baselines.bench.units import Cell, Training, Unit, units_of
@@ -118,6 +119,7 @@ class Bench:
         command: Command line, for the records.
         keep_checkpoints: True keeps the run folders of trainings whose cells are done.
         tasks: Names of the tasks to run; empty: all of the plan.
+        jobs: Units at a time, for the time that is left.
         tell: Gets a line for every unit that ends.
         progress: Gets the events of the trainings, in the process that trains.
     """
@@ -130,6 +132,7 @@ class Bench:
         *,
         keep_checkpoints: bool = False,
         tasks: Collection[str] = (),
+        jobs: int = 1,
         tell: Callable[[str], None] = lambda line: None,
         progress: Progress = silent,
     ) -> None:
@@ -137,11 +140,17 @@ class Bench:
         self.plan, self.folder, self.command = plan, folder, command
         self.keep_checkpoints = keep_checkpoints
         self.units = units_of(plan, tasks)
+        self.jobs, self.costs, self.works = jobs, Costs(plan), works_of(plan, self.units.values())
         self.done: set[str] = set()
+        trainings: list[dict[str, Any]] = []
+        cells: list[dict[str, Any]] = []
         for name, unit in self.units.items():
             record = self._record(unit)
             if record is not None and record["failure"] is None:
                 self.done.add(name)
+                (trainings if isinstance(unit, Training) else cells).append(record)
+        if counted := self.costs.add_records(trainings, cells):
+            self.costs.sources.append(f"measured: {counted} units of this plan")
         # The records do not tell all: cells may come from an exported file, and run folders may have been deleted.
         self._redo_lost_trainings()
         self._skip_unneeded()
@@ -175,9 +184,14 @@ class Bench:
                 self.done.discard(unit.training)
 
     @property
+    def left(self) -> list[Unit]:
+        """Units that are neither done nor failed, in the order of the plan."""
+        return [unit for name, unit in self.units.items() if name not in self.done and name not in self.failed]
+
+    @property
     def finished(self) -> bool:
         """True when every unit is done or failed."""
-        return len(self.done) + len(self.failed) == len(self.units)
+        return not self.left
 
     def ready(self) -> Unit | None:
         """Return the first unit that can run now; None if there is none. Units that need a failed one fail."""
@@ -205,6 +219,10 @@ class Bench:
             self._tell(unit.name, f"FAILED: {cause}")
             return
         self.done.add(unit.name)
+        if isinstance(unit, Training):
+            self.costs.add_training(record)
+        else:
+            self.costs.add_cell(record)
         self._tell(unit.name, _told(unit, record))
         self._tidy()
 
@@ -223,7 +241,9 @@ class Bench:
         """Report a unit that has ended."""
         self._ended += 1
         width = len(str(len(self.units)))
-        self.tell(f"{time.strftime('%H:%M:%S')} [{self._ended:{width}}/{len(self.units)}] {name}: {text}")
+        line = f"{time.strftime('%H:%M:%S')} [{self._ended:{width}}/{len(self.units)}] {name}: {text}"
+        left = time_left(self.costs, self.left, self.works, self.jobs)
+        self.tell(f"{line}; {left}" if left else line)
 
     def _tidy(self) -> None:
         """Delete the checkpoints of trainings that no cell needs any more."""
@@ -244,7 +264,8 @@ def _told(unit: Unit, record: dict[str, Any]) -> str:
         return f"{record['updates']} updates, {record['tokens']} tokens, {record['seconds']:.0f} s"
     values = [value for row in record["scores"] for value in row if value is not None]
     mean = sum(values) / len(values) if values else float("nan")
-    return f"success {mean:.3f}, {record['failed_episodes']} failed episodes, {record['seconds']:.0f} s"
+    vote = ", a vote of one sample" if record.get("vote", {}).get("samples") == 1 else ""
+    return f"success {mean:.3f}, {record['failed_episodes']} failed episodes, {record['seconds']:.0f} s{vote}"
 
 
 def run_bench(bench: Bench, jobs: int) -> None:

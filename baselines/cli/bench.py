@@ -9,14 +9,17 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from baselines.bench.forecast import forecast, time_unknown
 from baselines.bench.plan import BenchPlan
 from baselines.bench.plan_file import read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
+from baselines.bench.run_unit import Folder
 from baselines.bench.units import units_of
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import count
 from baselines.cli.terminal import say, stoppable
-from marft_agents.runs.folder_lock import owned
+from baselines.results.bench_records import read_records
+from marft_agents.runs.folder_lock import RunFolderError, owned
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
 
@@ -70,7 +73,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help="run these tasks of the plan only; the others may run elsewhere, in folders of their own",
     )
-    parser.add_argument("--check", action="store_true", help="check the plan, print its cells, and run nothing")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="check the plan, print its trainings and cells and a forecast of tokens and core hours, and run nothing",
+    )
     parser.set_defaults(run=run)
 
 
@@ -87,8 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
     plan = read_plan(path)
     if arguments.check:
-        say("\n".join(units_of(plan, arguments.tasks)))
-        return 0
+        return _check(plan, arguments)
     if arguments.out is None:
         arguments.out = chosen_folder(plan.name, resume=arguments.resume)
         say(f"results: {arguments.out}", flush=True)
@@ -104,6 +110,33 @@ def chosen_folder(name: str, *, resume: bool) -> Path:
         number, newest = number + 1, folder
         folder = first.with_name(f"{first.name}-{number}")
     return newest if resume else folder
+
+
+def _check(plan: BenchPlan, arguments: argparse.Namespace) -> int:
+    """Print the units of a plan and the forecast of those that are not done."""
+    say("\n".join(units_of(plan, arguments.tasks)))
+    out = arguments.out or chosen_folder(plan.name, resume=True)
+    of_this_plan = (out / "plan.json").is_file()
+    if of_this_plan:
+        try:
+            open_folder(plan, out, resume=True)
+        except RunFolderError:
+            of_this_plan = False
+    bench = Bench(plan, Folder(out if of_this_plan else out / "none"), "", tasks=arguments.tasks)
+    if arguments.records:
+        counted = bench.costs.add_records([], read_records([arguments.records]))
+        bench.costs.sources.append(f"measured: {counted} cells of {arguments.records}")
+    _say_forecast(bench, arguments)
+    return 0
+
+
+def _say_forecast(bench: Bench, arguments: argparse.Namespace) -> None:
+    """Print the size of the units that are not done."""
+    if arguments.ray:
+        bench.costs.sources.append("on a cluster: times are measured as units end")
+    else:
+        time_unknown(bench.costs, bench.left, bench.works)
+    say(forecast(bench.plan, bench.left, bench.costs, bench.works), flush=True)
 
 
 def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
@@ -128,10 +161,13 @@ def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
         command,
         keep_checkpoints=arguments.keep_checkpoints,
         tasks=arguments.tasks,
+        jobs=arguments.jobs,
         tell=partial(say, flush=True),
         progress=TrainingDisplay(),
     )
     say(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
+    if bench.left:
+        _say_forecast(bench, arguments)
     going_on = [*words, "--resume"]
     if arguments.ray and arguments.worker_gpus:
         going_on += ["--worker-gpus", str(arguments.worker_gpus)]

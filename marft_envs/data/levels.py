@@ -40,7 +40,7 @@ def at_level(problems: Sequence[_Problem], level: Level, where: str) -> list[_Pr
     """
     if level is None:
         return list(problems)
-    asked = level.split(",") if isinstance(level, str) else [level] if isinstance(level, int) else level
+    asked = level.split(",") if isinstance(level, str) else level if isinstance(level, Sequence) else [level]
     wanted = [str(each).strip() for each in asked]
     there = dict.fromkeys(str(problem.meta["level"]) for problem in problems if "level" in problem.meta)
     missing = [each for each in wanted if each not in there]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -300,6 +301,44 @@ def test_a_prompt_of_a_later_round_that_leaves_the_window_is_refused():
     ],
 )
 def test_what_cannot_run_is_refused_with_the_reason(task, top, told):
+    assert told in refusal(task, **top)
+
+
+@pytest.mark.parametrize(
+    ("task", "top", "told"),
+    [
+        ({"problems": [1]}, {}, "tasks[0]: problems = [1], wanted a whole number"),
+        ({"problems": 10**30}, {}, f"problems = {10**30}, wanted >= 0"),
+        ({"horizon": 10**30}, {}, f"horizon = {10**30}, wanted 0 to 10,000"),
+        ({"training_tokens": 1.5}, {}, "training_tokens = 1.5, wanted a whole number"),
+        ({"temperature": math.inf}, {}, "temperature = inf, wanted >= 0"),
+        ({"temperature": [0.8]}, {}, "temperature = [0.8], wanted >= 0"),
+        ({"teams": "laptop_duo"}, {}, "teams = 'laptop_duo', wanted a list of presets or files"),
+        ({"solo": "a\0b"}, {}, "solo = 'a\\x00b', wanted a preset or file"),
+        ({"preset": ["laptop"]}, {}, "preset = ['laptop'], wanted one of"),
+        ({"env": {"id": 1}}, {}, "env = {'id': 1}, wanted the id of an environment"),
+        ({"settings": [1]}, {}, "settings = [1], wanted a table"),
+        ({"settings": {"policy_lr": [1e-5]}}, {}, "settings: policy_lr = [1e-05], wanted a finite number"),
+        ({"settings": {"policy_lr": math.nan}}, {}, "settings: policy_lr = nan, wanted a finite number"),
+        ({"settings": {"policy_lr": True}}, {}, "settings: policy_lr = True, wanted a finite number"),
+        ({"settings": {"groups": {"a": 1}}}, {}, "settings: groups = {'a': 1}, wanted a whole number"),
+        ({"settings": {"groups": 10**30}}, {}, f"settings: groups = {10**30}, wanted a whole number"),
+        ({"settings": {"level": ["action"]}}, {}, "settings: level = ['action'], wanted one of action, token"),
+        ({"settings": {"targets": [1]}}, {}, "settings: targets = [1], wanted a list, each a text"),
+        ({"settings": {"value_clip": "0.2"}}, {}, "settings: value_clip = '0.2', wanted a finite number"),
+        ({"keywords": {"level": 9}}, {}, "found level '9', wanted one of 1, 2, 3"),
+        ({"keywords": {"level": math.nan}}, {}, "found level 'nan', wanted one of 1, 2, 3"),
+        ({"keywords": {"grader": 1}}, {}, "keywords: found grader = 1, which marft/gsm8k_duo-v0 cannot use"),
+        ({"keywords": {"context_rounds": [1]}}, {}, "context_rounds: found [1], wanted a whole number of at least 1"),
+        ({"models": {"reasoner_0": 1}}, {}, "models = {'reasoner_0': 1}, wanted a table of agents and models"),
+        ({}, {"training_seeds": 1}, "plan: training_seeds = 1, wanted a list of whole numbers >= 0"),
+        ({}, {"training_seeds": [[0]]}, "training_seeds = ([0],), wanted a list of whole numbers >= 0"),
+        ({}, {"arms": "team"}, "arms = 'team', wanted a list of"),
+        ({}, {"defaults": [1]}, "defaults = [1], wanted a table"),
+        ({}, {"arm_seeds": {"team": 1}}, "arm_seeds: team is needed for every seed"),
+    ],
+)
+def test_values_of_another_type_are_refused_with_place_value_and_what_is_wanted(task, top, told):
     assert told in refusal(task, **top)
 
 

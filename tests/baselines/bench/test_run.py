@@ -210,7 +210,10 @@ def test_a_worker_that_dies_is_a_failed_unit(tmp_path):
 def test_the_plan_can_be_checked_without_running(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["bench", str(write_plan(tmp_path)), "--check"]) == 0
-    assert "stories--laptop_duo--vote-at-tokens--marft-a--seed-0" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "stories--laptop_duo--vote-at-tokens--marft-a--seed-0" in shown
+    assert "forecast: 3 trainings, 8 evaluations; 60 generated training tokens" in shown
+    assert "core hours (timed: an update of tiny with " in shown
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
 
 

@@ -144,6 +144,7 @@ def test_a_grid_may_be_a_list_of_cells_and_an_arm_may_have_its_own():
         ({"arm_settings": {"team": {"policy_rl": 1}}}, "arm_settings.team: unknown setting 'policy_rl'; did you mean"),
         ({"arm_settings": {"team": {"seed": 1}}}, "arm_settings.team: seed is set by the bench"),
         ({"arm_settings": {"team": {"updates": 1}}}, "arm_settings.team: updates: all arms are trained for as long"),
+        ({"arm_settings": {"team": {"context_window": 9}}}, "context_window is a key of the task, and is the same for"),
         ({"arm_settings": {"team": {"policy_lr": [1]}}}, "arm_settings.team: policy_lr = [1], wanted a finite number"),
         ({"arm_settings": {"team": {"policy_lr": -1}}}, "policy_lr = -1, wanted > 0"),
         ({"arm_settings": {"team": 1}}, "arm_settings = {'team': 1}, wanted a table of arms and tables of settings"),
