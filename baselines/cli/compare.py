@@ -17,12 +17,22 @@ from typing import Any
 from rich.table import Table
 
 from baselines.cli.terminal import say
-from baselines.results.comparison import METRICS, CohortComparison, Comparison, ComparisonError, compare, read_side
+from baselines.cli.trust_flag import add_trust_flag
+from baselines.results.agent_changes import AgentChange, Change, agent_changes
+from baselines.results.comparison import (
+    METRICS,
+    SCHEMA,
+    CohortComparison,
+    Comparison,
+    ComparisonError,
+    compare,
+    read_side,
+)
+from baselines.results.policy_divergence import MOST_EPISODES, Divergence, policy_divergence
 from baselines.results.statistics import PairedDifference
 from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.runs.run_folder import write_json
 
-SCHEMA = "marft.compare/1"
 COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -114,6 +124,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="compare although this setting differs (env, dependency, horizon, feedback, temperature, ...); may be "
         "repeated, and KEY,KEY names several",
     )
+    parser.add_argument(
+        "--by",
+        choices=("agent",),
+        help="also compare agent by agent: KL divergence of the policies on the prompts of A, tokens, tools, hand-off "
+        "loops, and the terms of the reward",
+    )
+    parser.add_argument(
+        "--kl-episodes",
+        type=int,
+        metavar="N",
+        help=f"most episodes of A whose actions both teams score (default: {MOST_EPISODES})",
+    )
+    add_trust_flag(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison to a file")
     parser.set_defaults(run=run)
 
@@ -125,6 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     for item in arguments.allow_different or ():
         allow += [key.strip() for key in item.split(",")]
     comparison = compare(read_side(a, "A"), read_side(b, "B"), allow)
+    changes = _by_agent(comparison, arguments) if arguments.by else None
     judged, failed = [], []
     for gate in arguments.fail_if or ():
         found = comparison.difference(gate.metric, gate.cohort)
@@ -135,11 +159,60 @@ def run(arguments: argparse.Namespace) -> int:
             failed.append(_reason(gate, found))
     rows, totals = comparison.rows(), comparison.totals()
     if arguments.json is not None:
-        write_json(arguments.json, _record(comparison, rows, totals, judged))
+        record = _record(comparison, rows, totals, judged)
+        write_json(arguments.json, record if changes is None else record | {"by_agent": changes.to_dict()})
     _print(comparison, rows, totals)
+    if changes is not None:
+        _print_agents(changes)
     for reason in failed:
         say(reason)
     return 1 if failed else 0
+
+
+@dataclass(frozen=True)
+class ByAgent:
+    """Comparison agent by agent.
+
+    Attributes:
+        agents: Changes by agent, the team's last.
+        terms: Changes of the terms of the reward.
+        divergences: Divergence of each agent's policies, or the reason why it has none.
+        refused: Reason why no divergence was computed; empty if some was.
+    """
+
+    agents: Mapping[str, AgentChange]
+    terms: Mapping[str, Change]
+    divergences: Mapping[str, Divergence | str]
+    refused: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        found = {}
+        for agent, divergence in self.divergences.items():
+            found[agent] = divergence if isinstance(divergence, str) else divergence.to_dict()
+        return {
+            "agents": {agent: change.to_dict() for agent, change in self.agents.items()},
+            "terms": {name: change.to_dict() for name, change in self.terms.items()},
+            "kl": found,
+            "kl_refused": self.refused or None,
+        }
+
+
+def _by_agent(comparison: Comparison, arguments: argparse.Namespace) -> ByAgent:
+    if len(comparison.a) != 1 or len(comparison.b) != 1:
+        raise ComparisonError(
+            f"--by agent compares two evaluations: found {len(comparison.a)} on side A and {len(comparison.b)} on B"
+        )
+    a, b = comparison.a[0], comparison.b[0]
+    agents, terms = agent_changes(a, b)
+    episodes = MOST_EPISODES if arguments.kl_episodes is None else arguments.kl_episodes
+    if episodes < 1:
+        raise ComparisonError(f"--kl-episodes = {episodes}, wanted >= 1")
+    try:
+        divergences = policy_divergence(a, b, episodes=episodes, trust=arguments.trust_config)
+    except ComparisonError as error:  # what the records say holds without models, too
+        return ByAgent(agents, terms, {}, str(error))
+    return ByAgent(agents, terms, divergences, "")
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[Sequence[str], Sequence[str]]:
@@ -222,3 +295,33 @@ def _print(comparison: Comparison, rows: Sequence[CohortComparison], totals: Map
     say("failed episodes: A {a:.0f}, B {b:.0f}".format(**totals["failed_episodes"]))
     if len(comparison.a) == len(comparison.b) == 1:
         say("one training seed on each side: the interval holds for these two teams, not for their training")
+
+
+def _print_agents(changes: ByAgent) -> None:
+    table = Table("agent", "KL a token [95 %]", "tokens a turn", "B - A [95 %]", "tools apart", "loops A", "loops B")
+    for agent, change in changes.agents.items():
+        divergence = changes.divergences.get(agent)
+        kl = str(divergence.kl) if isinstance(divergence, Divergence) else "-"
+        tokens = ("-", "-")
+        if change.tokens is not None:
+            tokens = (f"{change.tokens.a:.1f} -> {change.tokens.b:.1f}", str(change.tokens.difference.interval))
+        apart = "-" if change.distance is None else f"{change.distance:.3f}"
+        looping = ("-", "-") if change.loops is None else (f"{change.loops.a:.3f}", f"{change.loops.b:.3f}")
+        table.add_row(agent, kl, *tokens, apart, *looping)
+    console(width=TABLE_WIDTH).print(table)
+    if changes.refused:
+        say(f"no KL: {changes.refused}")
+    for agent, reason in changes.divergences.items():
+        if isinstance(reason, str):
+            say(f"no KL of {agent}: {reason}")
+    shares = Table("agent", "tool", "share of the calls A", "B")
+    for agent, change in changes.agents.items():
+        for tool, pair in change.tools.items():
+            shares.add_row(agent, tool, *("-" if share is None else f"{share:.3f}" for share in pair))
+    if shares.rows:
+        console(width=TABLE_WIDTH).print(shares)
+    if changes.terms:
+        terms = Table("term of the reward", "A", "B", "B - A [95 % interval]")
+        for name, term in changes.terms.items():
+            terms.add_row(name, f"{term.a:.3f}", f"{term.b:.3f}", str(term.difference.interval))
+        console(width=TABLE_WIDTH).print(terms)

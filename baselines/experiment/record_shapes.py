@@ -294,6 +294,12 @@ ATTRIBUTION = record(
     total=nullable(_ESTIMATE),
     scored_scenarios=nullable(FINITE),
 )
+COMPARISON = record(
+    {"a": list_of(TEXT), "b": list_of(TEXT)},
+    by_agent=record(
+        kl=mapping_of(either(TEXT, record(mean=nullable(NUMBER), low=nullable(NUMBER), high=nullable(NUMBER))))
+    ),
+)
 
 # ------------------------------------------------------------------ records of benchmarks
 

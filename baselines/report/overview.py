@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from baselines.experiment.cohorts import by_size
 from baselines.experiment.record_shapes import TRAINING
 from baselines.report.episode_set import number_of
 from baselines.report.sources import EvaluationRecord, Source, read_json
+from baselines.results.agent_changes import agent_changes
 from baselines.results.bench_records import curve_of
 from baselines.results.comparison import ComparisonError, compare, find_evaluation, read_evaluation
 from baselines.results.table_text import notes_of
@@ -55,6 +56,7 @@ def _side(source: Source) -> dict[str, Any]:
             "alarms": list(source.alarms),
             "evaluations": [_evaluation(one) for one in source.evaluations],
             "gains": gains(source.evaluations),
+            "changes": changes(source),
             "ledger": training_ledger(source.metrics),
             "attributions": [_attribution(name, found) for name, found in source.attributions],
             "tables": [asdict(table) | {"notes": notes_of(table)} for table in source.tables],
@@ -195,15 +197,47 @@ def cohorts_of(scores: Sequence[Sequence[float | None]], cohorts: Mapping[str, S
 def gains(evaluations: Sequence[EvaluationRecord]) -> list[dict[str, Any]]:
     """Return the paired gain of each trained evaluation over the untrained one of the same scenarios and sampling."""
     found = []
+    for before, after in _pairs(evaluations):
+        difference = comparison(before.file, after.file)
+        if "error" not in difference:
+            found.append({"before": before.label, "after": after.label, **difference["rows"][0]})
+    return found
+
+
+def _pairs(evaluations: Sequence[EvaluationRecord]) -> Iterator[tuple[EvaluationRecord, EvaluationRecord]]:
+    """Yield each untrained evaluation with each trained one of the same scenarios and sampling."""
     for after in evaluations:
         for before in evaluations:
             told = [(one.record.get("scenario_checksum"), one.record.get("law")) for one in (before, after)]
             trained = [one.record.get("checkpoint") is not None for one in (before, after)]
             if told[0] == told[1] and told[0][0] is not None and trained == [False, True]:
-                difference = comparison(before.file, after.file)
-                if "error" not in difference:
-                    found.append({"before": before.label, "after": after.label, **difference["rows"][0]})
+                yield before, after
+
+
+def changes(source: Source) -> list[dict[str, Any]]:
+    """Return the changes of each agent by training, for each evaluation before and after it.
+
+    The KL divergences are those that `marft compare --by agent --json FILE` has left in the run.
+    """
+    found = []
+    for before, after in _pairs(source.evaluations):
+        names = [before.label, after.label]
+        known = [one for one in source.comparisons if [Path(one[side][0]).parent.name for side in "ab"] == names]
+        kl = (known[-1].get("by_agent") or {}).get("kl", {}) if known else {}
+        one = _changes(before.file, after.file)
+        if one is not None:
+            found.append({"before": before.label, "after": after.label, "kl": kl, **one})
     return found
+
+
+def _changes(a: Path, b: Path) -> dict[str, Any] | None:
+    """Return the changes of agents and of terms between two evaluations; None without records of their episodes."""
+    try:
+        agents, terms = agent_changes(read_evaluation(a), read_evaluation(b))
+    except (ComparisonError, ImportError):  # without the extra `bench` there are no intervals
+        return None
+    plain_agents = {agent: change.to_dict() for agent, change in agents.items()}
+    return {"agents": plain_agents, "terms": {name: change.to_dict() for name, change in terms.items()}}
 
 
 def comparison(a: Path, b: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from baselines.experiment import record_shapes
 from baselines.experiment.record_shapes import ATTRIBUTION_SCHEMA, Shape, mismatch
 from baselines.report.episode_set import EpisodeSet, TextLimit
 from baselines.results.bench_records import RECORDS_SCHEMA, RecordsError, read_records
+from baselines.results.comparison import SCHEMA as COMPARISON_SCHEMA
 from baselines.results.tables import TaskTable, tables_of
 from marft_agents.runs.run_folder import EVALUATION_FILE
 
@@ -56,6 +57,7 @@ class Source:
         alarms: Alarms in the order they were raised.
         evaluations: The evaluation, or those inside a run, oldest first.
         attributions: The attribution, or those inside a run, as (name, content).
+        comparisons: Results of `marft compare --by agent --json FILE` inside a run.
         tables: Tables of a benchmark.
         episodes: Sets of episodes.
     """
@@ -69,6 +71,7 @@ class Source:
     alarms: Sequence[Mapping[str, Any]] = ()
     evaluations: Sequence[EvaluationRecord] = ()
     attributions: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    comparisons: Sequence[Mapping[str, Any]] = ()
     tables: Sequence[TaskTable] = ()
     episodes: Sequence[EpisodeSet] = ()
 
@@ -126,7 +129,7 @@ def kind_of(path: Path) -> Kind | None:
 def _schema(file: Path) -> str:
     with file.open("rb") as stream:
         head = stream.read(1 << 12)
-    return next((name for name in (RECORDS_SCHEMA, ATTRIBUTION_SCHEMA) if name.encode() in head), "")
+    return next((name for name in (RECORDS_SCHEMA, ATTRIBUTION_SCHEMA, COMPARISON_SCHEMA) if name.encode() in head), "")
 
 
 def _read_run(path: Path, limit: TextLimit, keep: int | None) -> Source:
@@ -140,6 +143,7 @@ def _read_run(path: Path, limit: TextLimit, keep: int | None) -> Source:
         for file in results
         if _schema(file) == ATTRIBUTION_SCHEMA
     ]
+    compared = [file for file in path.glob("*.json") if _schema(file) == COMPARISON_SCHEMA]
     versions = path / "versions.json"
     sets = [EpisodeSet("training", path / EPISODES, limit=limit, keep=keep)]
     sets += [_episodes_of(one, limit, keep) for one in evaluations]
@@ -153,6 +157,7 @@ def _read_run(path: Path, limit: TextLimit, keep: int | None) -> Source:
         alarms=list(read_lines(path / "alarms.jsonl", record_shapes.ALARM)),
         evaluations=evaluations,
         attributions=attributions,
+        comparisons=[read_json(file, record_shapes.COMPARISON) for file in compared],
         episodes=[one for one in sets if one.file.is_file()],
     )
 

@@ -24,6 +24,7 @@ from baselines.experiment.record_shapes import evaluation, mismatch
 from baselines.results.statistics import PairedDifference, holm, paired_difference
 from marft_agents.runs.run_folder import EVALUATION_FILE
 
+SCHEMA = "marft.compare/1"  # of the JSON form
 METRICS = ("success", "tokens", "violations", "leaks", "failures")
 
 Grid = npt.NDArray[np.float64]

@@ -211,7 +211,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> PairedDifference:
     return found._replace(low=max(found.low, -1.0), high=min(found.high, 1.0)) if shares and found.pairs else found
 
 
-def grid_mean(scores: npt.ArrayLike) -> Interval:
+def grid_mean(scores: npt.ArrayLike, *, bounded: bool = True) -> Interval:
     """Compute the mean of one arm with its 95 % interval over training seeds and scenarios.
 
     The method is that of `paired_difference`, for the scores themselves. If these lie in [0, 1], the interval ends
@@ -219,6 +219,7 @@ def grid_mean(scores: npt.ArrayLike) -> Interval:
 
     Args:
         scores: Float64 [seeds, scenarios]; NaN is a failed episode.
+        bounded: False for scores that might lie outside of [0, 1], though these do not.
 
     Example: means of 2 seeds 3 and 5; t(0.975, 1) = 12.706, and MS_scenarios = MS_residual = 0.
         >>> str(grid_mean([[3, 3], [5, 5]]))
@@ -226,7 +227,9 @@ def grid_mean(scores: npt.ArrayLike) -> Interval:
     """
     grid = _grid(scores, "scores")
     found = _difference(grid, False).interval
-    return Interval(found.mean, max(found.low, 0.0), min(found.high, 1.0)) if _are_shares(grid) else found
+    if not bounded or not _are_shares(grid):
+        return found
+    return Interval(found.mean, max(found.low, 0.0), min(found.high, 1.0))
 
 
 def _are_shares(grid: Floats) -> bool:

@@ -12,6 +12,7 @@ function overviewSections(report) {
     learningSection(report),
     heldOutSection(report),
     cohortSection(report),
+    changesSection(report),
     benchSection(report),
     teamSection(report),
     attributionSection(report),
@@ -234,6 +235,33 @@ function cohortSection(report) {
     });
   });
   return content && section("cohorts", "Cohorts", "Success by a property of the task. Small groups have wide intervals: look at those first.", h("div", { class: "pair" }, content));
+}
+
+// ------------------------------------------------------------------ changes by agent
+
+function changesSection(report) {
+  const content = bySide(report, (side) => side.changes.map((pair) => [
+    plainTable(`${pair.before} → ${pair.after}`, ["KL a token [95 %]", "tokens a turn", "difference [95 %]", "tools apart", "share of episodes with a loop"],
+      Object.entries(pair.agents).map(([agent, found]) => [agent, [
+        pair.kl[agent] && known(pair.kl[agent].mean) ? `${share(pair.kl[agent].mean)} ${between(pair.kl[agent].low, pair.kl[agent].high)}` : "–",
+        ...changed(found.tokens, brief), share(found.tools_distance), changed(found.loops, share)[0]]])),
+    toolShares(pair.agents),
+    Object.keys(pair.terms).length ? plainTable("term of the reward", ["mean", "difference [95 %]"], Object.entries(pair.terms).map(([name, found]) => [words(name), changed(found, share)])) : null,
+  ]));
+  return content && section("changes", "Changes by agent", "Before and after training, on the same scenarios. KL: divergence of the policies on the prompts of the first. Tools apart: total variation distance of the shares of each tool. A loop is a run of more than two hand-offs between the same two agents.", content);
+}
+
+const changed = (found, form) => (found ? [`${form(found.a)} → ${form(found.b)}`, `${signed(found.mean)} ${between(found.low, found.high, signed)}`] : ["–", "–"]);
+
+function toolShares(agents) {
+  const rows = Object.entries(agents).flatMap(([agent, found]) => Object.entries(found.tools).map(([tool, [a, b]]) => [`${agent}: ${tool}`, [share(a), share(b)]]));
+  return rows.length ? plainTable("tool", ["share of the calls before", "after"], rows) : null;
+}
+
+function plainTable(title, heads, rows) {
+  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, h("table", { class: "plain" },
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, title), heads.map((head) => h("th", { scope: "col", class: "number" }, head)))),
+    h("tbody", {}, rows.map(([name, cells]) => h("tr", {}, h("th", { scope: "row" }, shown(name)), cells.map((cell) => h("td", { class: "number" }, cell)))))));
 }
 
 // ------------------------------------------------------------------ benchmark

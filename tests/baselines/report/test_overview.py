@@ -135,3 +135,26 @@ def test_an_unreadable_file_is_named(tmp_path):
     (path / "config.json").write_text("[]")
     with pytest.raises(SourceError, match="found list, wanted an object"):
         read_source(path)
+
+
+def test_changes_by_agent_are_those_of_training_with_the_kl_of_a_comparison_in_the_run(tmp_path):
+    path = run(tmp_path / "duo")
+    [side] = overview(read_source(path))["sides"]
+    [pair] = side["changes"]
+    assert (pair["before"], pair["after"], pair["kl"]) == ("before", "after", {})
+    assert list(pair["agents"]) == [*AGENTS, "team"]
+    assert pair["terms"]["task"]["b"] > pair["terms"]["task"]["a"]
+    sides = {name: [str(path / label / "evaluation.json")] for name, label in (("a", "before"), ("b", "after"))}
+    kl = {"kl": {AGENTS[0]: {"mean": 0.2, "low": 0.1, "high": 0.3}, AGENTS[1]: "it is no local model on side A"}}
+    compared = {"schema": "marft.compare/1", **sides, "by_agent": kl}
+    (path / "by_agent.json").write_text(json.dumps(compared))
+    [side] = overview(read_source(path))["sides"]
+    assert side["changes"][0]["kl"] == kl["kl"]
+    (path / "by_agent.json").write_text(json.dumps(compared | {"by_agent": {"kl": 3}}))
+    with pytest.raises(SourceError, match=r"by_agent.kl: found number 3"):
+        read_source(path)
+    for label in ("before", "after"):
+        (path / label / "episodes.jsonl").unlink()
+    (path / "by_agent.json").unlink()
+    [side] = overview(read_source(path))["sides"]
+    assert side["changes"] == []
