@@ -81,9 +81,9 @@ def policy_divergence(
     agents = source.replay.env.possible_agents
     with ExitStack() as stack:
         teams = []
-        for one, found in zip((a, b), settings, strict=True):
+        for one, each in zip((a, b), settings, strict=True):
             try:
-                teams.append(found.load(agents))
+                teams.append(each.load(agents))
             except (OSError, ValueError, RuntimeError) as error:
                 raise ComparisonError(f"{one.path}: its team cannot be loaded: {error}") from error
             stack.callback(teams[-1].close)
