@@ -116,13 +116,12 @@ def _check(plan: BenchPlan, arguments: argparse.Namespace) -> int:
     """Print the units of a plan and the forecast of those that are not done."""
     say("\n".join(units_of(plan, arguments.tasks)))
     out = arguments.out or chosen_folder(plan.name, resume=True)
-    of_this_plan = (out / "plan.json").is_file()
-    if of_this_plan:
+    if (out / "plan.json").is_file():
         try:
             open_folder(plan, out, resume=True)
         except RunFolderError:
-            of_this_plan = False
-    bench = Bench(plan, Folder(out if of_this_plan else out / "none"), "", tasks=arguments.tasks)
+            out = out / plan.checksum  # the results are those of another plan: of this one nothing is done
+    bench = Bench(plan, Folder(out), "", tasks=arguments.tasks)
     if arguments.records:
         counted = bench.costs.add_records([], read_records([arguments.records]))
         bench.costs.sources.append(f"measured: {counted} cells of {arguments.records}")

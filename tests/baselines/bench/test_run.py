@@ -104,7 +104,10 @@ def test_a_benchmark_goes_on_from_exported_cells(finished, tmp_path, capsys):
     export(kept, exported)
     command = ["bench", str(finished / "plan.toml"), "--out", str(out), "--records", str(exported)]
     assert main(command) == 0
-    assert f"{len(units_of(read_plan(finished / 'plan.toml')))} trainings and cells" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"{len(units_of(read_plan(finished / 'plan.toml')))} trainings and cells" in shown
+    assert "core hours (measured: " in shown
+    assert "min left\n" in shown
     assert [path.name for path in (out / "trainings").iterdir()] == [f"{cell(finished, 'muted')['training']}.json"]
     whole = records(finished / "out")
     for path, record in records(out).items():
@@ -215,6 +218,18 @@ def test_the_plan_can_be_checked_without_running(tmp_path, capsys, monkeypatch):
     assert "forecast: 3 trainings, 8 evaluations; 60 generated training tokens" in shown
     assert "core hours (timed: an update of tiny with " in shown
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
+
+
+def test_a_forecast_leaves_out_what_is_done_and_learns_from_records_of_other_plans(finished, tmp_path, capsys):
+    assert main(["bench", str(finished / "plan.toml"), "--out", str(finished / "out"), "--check"]) == 0
+    assert "forecast: all units are done" in capsys.readouterr().out
+    exported, plan = tmp_path / "records.json", write_plan(tmp_path, ("team", "untrained"), tokens=40)
+    export([cell(finished, arm) for arm in ALL], exported)
+    command = ["bench", str(plan), "--out", str(finished / "out"), "--check", "--records", str(exported)]
+    assert main(command) == 0  # the folder is one of another plan: nothing is done
+    shown = capsys.readouterr().out
+    assert "forecast: 1 training, 2 evaluations; 40 generated training tokens" in shown
+    assert f"core hours (measured: 8 cells of {exported})" in shown
 
 
 def test_a_plan_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
