@@ -7,12 +7,26 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from baselines.bench.arms import ANONYMOUS, MUTED, OTHER_TRAINERS, RFT, SHARED, SHUFFLED, SOLO, TEAM, TRL, VOTE, WHOLE
+from baselines.bench.arms import (
+    ANONYMOUS,
+    MUTED,
+    OTHER_TRAINERS,
+    RFT,
+    SHARED,
+    SHUFFLED,
+    SOLO,
+    TEAM,
+    TRANSFERS,
+    TRL,
+    VOTE,
+    WHOLE,
+)
 from baselines.bench.controls import anonymous, voting_tasks
 from baselines.bench.longest_prompts import check_prompts
 from baselines.bench.plan import BenchPlan, BenchTask
 from baselines.bench.plan_errors import PlanError, or_refuse
 from baselines.bench.plan_tables import TunePlan
+from baselines.bench.transfer import transferred
 from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
 from marft_agents.models.base_settings import Sharing
@@ -48,13 +62,24 @@ def check_task(plan: BenchPlan, task: BenchTask) -> None:
                 "many agents act"
             )
     _check_trainings(plan, task)
+    forms = [(arm, _form(task, team, arm)) for arm in TRANSFERS if arm in plan.arms for team in task.teams.values()]
     if table.context_window:
-        for arm, playing in [*((TEAM, each) for each in task.teams.values()), *_played_controls(task)]:
+        for arm, playing in [*((TEAM, each) for each in task.teams.values()), *forms, *_played_controls(task)]:
             if task.window(arm):
                 or_refuse(f"{arm}, {playing['name']}", partial(_check_window, task, playing, arm))
                 if table.tune is not None:
                     place = f"tune: {arm}, {playing['name']}"
                     or_refuse(place, partial(_check_window, task, playing, arm, validation=True))
+
+
+def _form(task: BenchTask, team: Mapping[str, Any], arm: str) -> dict[str, Any]:
+    """Return a team in the form of an arm in `TRANSFERS`, after making a game of it."""
+    place = f"{arm}: team {team['name']!r}"
+    if "dependency" in task.plan.keywords:
+        raise PlanError(f"{place}: the task names a dependency of its own, wanted that of the team")
+    form: dict[str, Any] = or_refuse(place, partial(transferred, team, arm))[0]
+    or_refuse(place, partial(factory, task.plan.env, task.keywords(task.plan.test_split, form)))
+    return form
 
 
 def _check_trl(task: BenchTask, experiment: Experiment) -> None:
@@ -136,7 +161,7 @@ def _shared(env: Any, options: Iterable[Mapping[str, Any]], prompts: Collection[
 
 def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
     """Check every kind of training once, with the first seed; nothing is loaded but tokenizers."""
-    trains = {TEAM, MUTED, ANONYMOUS, SHUFFLED} & set(plan.arms)
+    trains = {TEAM, MUTED, ANONYMOUS, SHUFFLED, *TRANSFERS} & set(plan.arms)
     budget, solos = task.plan.training_tokens, {SOLO, VOTE} & set(plan.arms)
     seed, tokens = plan.training_seeds[0], task.plan.max_new_tokens
     checked: list[tuple[str, str, Experiment]] = []

@@ -26,6 +26,7 @@ from baselines.bench.arms import (
     SHUFFLED,
     SOLO,
     TEAM,
+    TRANSFERS,
     TRL,
     VOTE,
 )
@@ -43,6 +44,7 @@ from baselines.bench.controls import (
 from baselines.bench.plan import BenchPlan, BenchTask
 from baselines.bench.random_router import RandomRouter
 from baselines.bench.rejection_sampling import train_on_solved
+from baselines.bench.transfer import transferred
 from baselines.bench.units import Cell, Training, Unit
 from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
@@ -382,6 +384,10 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
     keywords = task.keywords(task.split(validation=validation), team, arm)
     if cell.arm == MUTED:
         keywords["communication"] = "none"
+    if cell.arm in TRANSFERS:
+        team, old_names = transferred(team, cell.arm)
+        keywords["team"] = team
+        players = players.renamed(old_names)
     if cell.arm == ANONYMOUS:
         team, old_names = anonymous(team, task.solo)
         keywords = renamed_keywords({**keywords, "team": team}, old_names)
