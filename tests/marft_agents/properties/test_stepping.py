@@ -208,7 +208,8 @@ def test_a_judge_that_breaks_down_is_a_record_also_in_threads():
     wanted = summary(collect(Unjudged, RandomPolicy(), episodes, seed=0, step_threads=0))
     assert summary(collect(Unjudged, RandomPolicy(), episodes, seed=0, num_envs=3)) == wanted
     failures = [failure for _, (*_, failure), _ in wanted]
-    assert set(failures) == {None, "step of buyer_0: ConnectionError: the judge is gone"}
+    causes = {None if failure is None else failure.partition(" (tests/")[0] for failure in failures}
+    assert causes == {None, "step of buyer_0: ConnectionError: the judge is gone"}
     assert [failure is not None for failure in failures] == [e.seed % 2 == 0 for e in episodes]
 
 

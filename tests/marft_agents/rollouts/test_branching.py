@@ -171,7 +171,8 @@ def test_siblings_whose_judge_breaks_down_are_dropped_and_so_are_groups_of_one(t
     assert 0 < sum(failed) < 30
     assert all(not found.siblings for found, lost in zip(branches, failed, strict=True) if lost)
     siblings = [sibling for found in branches for sibling in found.siblings]
-    assert {s.failure for s in siblings} >= {None, "step of seller_0: ConnectionError: the judge is gone"}
+    causes = {None if s.failure is None else s.failure.partition(" (tests/")[0] for s in siblings}
+    assert causes >= {None, "step of seller_0: ConnectionError: the judge is gone"}
     for sibling in siblings:
         assert (sibling.failure is None) == any(sibling is t for found in branches for t in found.trained)
     assert {len(group) for group in groups_of(branches).values()} == {2}

@@ -103,7 +103,7 @@ def test_a_module_that_cannot_be_imported_is_named_with_the_id():
 def test_an_unknown_keyword_names_close_ones():
     with pytest.raises(TypeError, match=r"math_duo-v0: unknown keyword 'horizn'; did you mean horizon"):
         marft_envs.make("marft/math_duo-v0", horizn=2)
-    with pytest.raises(TypeError, match=r"unknown keyword 'qqq'; it takes communication, compaction, context"):
+    with pytest.raises(TypeError, match=r"unknown keyword 'qqq'; it takes canaries, communication, compaction,"):
         marft_envs.make("marft/math_duo-v0", qqq=2)
 
 
