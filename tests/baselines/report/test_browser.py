@@ -61,6 +61,7 @@ def test_a_run_is_drawn_whole_without_network_and_without_a_word_on_the_console(
         "Learning",
         "Held-out success",
         "Cohorts",
+        "Changes by agent",
         "Team",
         "Attribution",
         "Cost",
