@@ -21,6 +21,14 @@ training_tokens = {tokens}
 groups = 1
 group_size = 2
 """
+STORIES = {
+    "name": "stories",
+    "env": "marft/gsm8k_duo-v0",
+    "data": "embedded:stories",
+    "model": "tiny",
+    "teams": ["laptop_duo"],
+    "solo": "laptop_solo",
+}
 ALL = ("team", "untrained", "solo@tokens", "vote@tokens", "muted", "anonymous", "shuffled", "shared")
 CLOCK = ("seconds", "cpu_seconds", "training_seconds", "command")
 

@@ -22,14 +22,10 @@ from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs import register_task
 from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.registration.registry import _REGISTRY
+from tests.helpers.bench_plan import STORIES
 
 TASK = {
-    "name": "stories",
-    "env": "marft/gsm8k_duo-v0",
-    "data": "embedded:stories",
-    "model": "tiny",
-    "teams": ["laptop_duo"],
-    "solo": "laptop_solo",
+    **STORIES,
     "problems": 4,
     "max_new_tokens": 3,
     "training_tokens": 8,

@@ -13,15 +13,10 @@ from baselines.bench.units import Cell, Training, units_of
 from baselines.cli.main import main
 from baselines.results.bench_records import export
 from marft_agents.runs.run_folder import write_json
-from tests.helpers.bench_plan import PLAN, records
+from tests.helpers.bench_plan import PLAN, STORIES, records
 
 TASK = {
-    "name": "stories",
-    "env": "marft/gsm8k_duo-v0",
-    "data": "embedded:stories",
-    "model": "tiny",
-    "teams": ["laptop_duo"],
-    "solo": "laptop_solo",
+    **STORIES,
     "test_split": "bench",
     "problems": 2,
     "max_new_tokens": 2,
