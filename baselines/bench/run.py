@@ -35,6 +35,7 @@ from marft_agents.runs.run_folder import write_json
 PLAN_SCHEMA = "marft.bench.plan/1"
 WORKERS_LOCK = ".workers.lock"  # in the folder of results; shared by the workers of a benchmark
 LAST_WORKERS_S = 30.0  # longest wait for the workers of a killed benchmark to end
+GPU_SHARE = 0.9  # of the memory of a GPU for all workers together; each has a CUDA context beside it
 
 
 def open_folder(plan: BenchPlan, path: Path, *, resume: bool) -> Folder:
@@ -305,8 +306,7 @@ class _Worker:
 
 def _run_in_workers(bench: Bench, jobs: int) -> None:
     """Give units to worker processes as they become ready and workers idle, until none is left."""
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    workers = [_start_worker(bench, number, threads) for number in range(jobs)]
+    workers = [_start_worker(bench, number, jobs) for number in range(jobs)]
     try:
         while not bench.finished:
             for worker in workers:
@@ -316,14 +316,19 @@ def _run_in_workers(bench: Bench, jobs: int) -> None:
                     worker.asks.send(unit)
             if not bench.running:  # and none is ready: what is left needs units that failed
                 return
-            _collect(bench, workers, threads)
+            _collect(bench, workers, jobs)
     finally:
         for worker in workers:
             worker.alive.close()  # which the worker takes as the end
             worker.process.join()
 
 
-def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
+def threads_of(jobs: int) -> int:
+    """Return the threads of each of `jobs` processes that share the cores."""
+    return max(1, (os.cpu_count() or 1) // jobs)
+
+
+def _collect(bench: Bench, workers: list[_Worker], jobs: int) -> None:
     """Wait until a worker has ended a unit, or has died; start another one in place of a dead one."""
     ready = wait([*(worker.asks for worker in workers), *(worker.process.sentinel for worker in workers)])
     for number, worker in enumerate(workers):
@@ -341,19 +346,19 @@ def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
             worker.process.join()
             if worker.unit is not None:
                 bench.lose(worker.unit, f"its process ended with exit code {worker.process.exitcode}")
-            workers[number] = _start_worker(bench, number, threads)
+            workers[number] = _start_worker(bench, number, jobs)
 
 
-def _start_worker(bench: Bench, number: int, threads: int) -> _Worker:
+def _start_worker(bench: Bench, number: int, jobs: int) -> _Worker:
     # Not a fork: that would copy the locks of torch's threads, perhaps held.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()  # units there, names back
     alive, watched = context.Pipe()
     log = bench.folder.path / "logs" / f"worker-{number}.log"
-    arguments = (there, watched, bench.plan, bench.folder, bench.command, bench.progress, threads, log)
+    arguments = (there, watched, bench.plan, bench.folder, bench.command, bench.progress, jobs, log)
     process = context.Process(target=_work, args=arguments, name=f"bench-{number}")
     before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read by torch when the worker imports it
+    os.environ["OMP_NUM_THREADS"] = str(threads_of(jobs))  # read by torch when the worker imports it
     try:
         process.start()
     finally:
@@ -374,13 +379,15 @@ def _work(
     folder: Folder,
     command: str,
     progress: Progress,
-    threads: int,
+    jobs: int,
     log: Path,
 ) -> None:
     """Run units until the parent closes the connection or dies."""
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(threads_of(jobs))
+    if torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(GPU_SHARE / jobs)
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
     with log.open("a", buffering=1) as stream, os.fdopen(open_lock(folder.path / WORKERS_LOCK), "w") as lock:
         flock(lock, fcntl.LOCK_SH)

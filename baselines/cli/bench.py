@@ -49,7 +49,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="cells at a time; without --ray in processes that share the cores (default: 1)",
+        help="cells at a time; without --ray in processes that share cores and GPU (default: 1)",
     )
     parser.add_argument(
         "--ray",

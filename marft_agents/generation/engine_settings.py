@@ -105,11 +105,15 @@ def check_engine(engine: str, device: torch.device | None) -> None:
 
 
 def total_memory(device: torch.device) -> int:
-    """Return the bytes of memory of a device, in use or not."""
+    """Return the bytes of memory of a device that this process may have, in use or not.
+
+    On CUDA `torch.cuda.set_per_process_memory_fraction` says how much of it that is.
+    """
     if device.type == "cuda":
         import torch
 
-        return int(torch.cuda.get_device_properties(device).total_memory)
+        total = torch.cuda.get_device_properties(device).total_memory
+        return int(total * torch.cuda.get_per_process_memory_fraction(device))
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

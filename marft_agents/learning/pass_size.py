@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from marft_agents.generation.engine_settings import total_memory
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.prefix_tree import common_prefix
@@ -121,8 +122,8 @@ def _tokens_that_fit(base: Any, team: LanguageModelTeam, recomputed: float) -> i
         if other.device == base.device:
             for parameter in other.peft.parameters():
                 weights += parameter.numel() * parameter.element_size()
-    total = torch.cuda.get_device_properties(base.device).total_memory
-    return int(MEMORY_SHARE * max(0, total - weights) / bytes_per_token(base.peft.config, base.dtype, recomputed))
+    room = max(0, total_memory(base.device) - weights)
+    return int(MEMORY_SHARE * room / bytes_per_token(base.peft.config, base.dtype, recomputed))
 
 
 def bytes_per_token(config: Any, dtype: torch.dtype, recomputed: float) -> float:

@@ -98,18 +98,18 @@ class TreeMask:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend with all tokens at once; see `LayerAttention`."""
         groups = query.shape[1] // key.shape[1]
-        build: Callable[[int | None, int], Any] = self._dense if self._flex is None else self._blocks
-        if (window, groups) not in self._masks:
-            self._masks[window, groups] = build(window, groups)
-        mask = self._masks[window, groups]
         if self._flex is None:
+            if (window, groups) not in self._masks:
+                self._masks[window, groups] = self._dense(window, groups)
+            mask = self._masks[window, groups]
             return attend(query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), mask, scale)
-        _, heads, count, size = query.shape
-        # the query heads of a group as neighbouring queries: [1, H, N, d] -> [1, H_kv, N * g, d]
-        folded = query.unflatten(1, (-1, groups)).transpose(2, 3).flatten(2, 3)
-        out: Tensor = self._flex(folded, key, value, block_mask=mask, scale=scale)
-        out = out.unflatten(2, (count, groups)).permute(0, 2, 1, 3, 4)
-        return out.reshape(1, count, heads, size)
+        if (window, 1) not in self._masks:
+            self._masks[window, 1] = self._blocks(window)
+        # The backward pass runs one program for each block of keys and head of keys, and the blocks of a prompt are
+        # seen by all of its answers. Repeated heads cut these few long programs into many short ones.
+        repeated = [each.repeat_interleave(groups, dim=1) for each in (key, value)]
+        out: Tensor = self._flex(query.contiguous(), *repeated, block_mask=self._masks[window, 1], scale=scale)
+        return out.transpose(1, 2)
 
     def _dense(self, window: int | None, groups: int) -> Tensor:
         """Return what `attend` adds to its scores, float32 [1, 1, g * N, N]."""
@@ -125,12 +125,12 @@ class TreeMask:
 
         return seen
 
-    def _blocks(self, window: int | None, groups: int) -> Any:
-        """Return the block mask of FlexAttention for N * g queries and N keys, without a matrix of them."""
+    def _blocks(self, window: int | None) -> Any:
+        """Return the block mask of FlexAttention for N queries and N keys, without a matrix of them."""
         from torch.nn.attention.flex_attention import BlockMask
 
         seen = self._seen(window)
-        some, whole = self._visible_blocks(window, groups)
+        some, whole = self._visible_blocks(window)
         parts, part_places = _listed(torch.as_tensor(some & ~whole, device=self._end.device))
         wholes, whole_places = _listed(torch.as_tensor(whole, device=self._end.device))
         count = len(self._tree.end)
@@ -140,25 +140,23 @@ class TreeMask:
             wholes,
             whole_places,
             BLOCK_SIZE=BLOCK,
-            mask_mod=lambda b, h, query, key: seen(query // groups, key),
-            seq_lengths=(count * groups, count),
+            mask_mod=lambda b, h, query, key: seen(query, key),
+            seq_lengths=(count, count),
         )
 
-    def _visible_blocks(self, window: int | None, groups: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return for blocks of queries and keys whether a pair may be seen, and whether all are; bool [Q, K] each."""
+    def _visible_blocks(self, window: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return for blocks of queries and keys whether a pair may be seen, and whether all are; bool [B, B] each."""
         end, depth = self._tree.end, self._tree.depth
         count = len(end)
-        first_key = np.arange(0, count, BLOCK)
-        first_row = np.arange(0, count * groups, BLOCK)
-        first, last = first_row // groups, np.minimum(first_row + BLOCK, count * groups) - 1
-        last = last // groups
-        some = (first_key <= last[:, None]) & (np.maximum.reduceat(end, first_key) >= first[:, None])
-        last_key = np.minimum(first_key + BLOCK, count) - 1
-        whole = (last_key <= first[:, None]) & (np.minimum.reduceat(end, first_key) >= last[:, None])
-        whole &= (first_row + BLOCK <= count * groups)[:, None] & (first_key + BLOCK <= count)  # no padding in them
+        first = np.arange(0, count, BLOCK)
+        last = np.minimum(first + BLOCK, count) - 1
+        some = (first <= last[:, None]) & (np.maximum.reduceat(end, first) >= first[:, None])
+        whole = (last <= first[:, None]) & (np.minimum.reduceat(end, first) >= last[:, None])
+        full = first + BLOCK <= count
+        whole &= full[:, None] & full  # no padding in them
         if window is not None:
-            deepest = np.asarray([depth[a : b + 1].max() for a, b in zip(first, last, strict=True)])
-            whole &= deepest[:, None] - np.minimum.reduceat(depth, first_key) < window
+            deepest = np.maximum.reduceat(depth, first)
+            whole &= deepest[:, None] - np.minimum.reduceat(depth, first) < window
         return some, whole
 
 

@@ -6,7 +6,7 @@ N agents on one base need the memory of one base. Only the adapters (float32) ar
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.base_settings import Dtype, LoraSettings, Sharing
-from marft_agents.models.chat_template import ChatPrompt, encode
+from marft_agents.models.chat_template import ChatPrompt, encode, messages_of
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
 from marft_agents.models.model_error import ModelError
 from marft_agents.models.packed_linear import pack
@@ -50,6 +50,7 @@ from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
 SHARED_ADAPTER = "shared"
+PROMPTS_KEPT = 512  # encoded prompts of a team, more than begin in one batch
 UNUSED_ADAPTER = "frozen"  # of a base that only frozen agents play: PEFT wants at least one
 
 
@@ -109,6 +110,7 @@ class LanguageModelTeam:
         self.max_batch, self.engine = max_batch, engine or EngineSettings()
         self.prompt_cache_use = PromptCacheUse()
         self._engines: dict[tuple[AdaptedBase, int], StepEngine] = {}
+        self._prompts: dict[Hashable, ChatPrompt] = {}  # the episodes of a group begin with equal prompts
         self.windows = {
             agent: choose_window(local.base.name, context_length(local.base.peft.config), self.context, sampling)
             for agent, local in self.local_agents.items()
@@ -150,8 +152,16 @@ class LanguageModelTeam:
         Raises:
             ContextOverflowError: The prompt does not fit; names the agent, tokens found and wanted.
         """
-        tokenizer = self.local_agent(agent).base.tokenizer
-        return _encode(agent, tokenizer, observation, self.windows[agent], self.sampling, self.context)
+        conversation = tuple((each["role"], each["content"], each.get("name")) for each in messages_of(observation))
+        key = agent, conversation, getattr(observation, "fixed_messages", None)
+        found = self._prompts.get(key)
+        if found is None:
+            tokenizer = self.local_agent(agent).base.tokenizer
+            found = _encode(agent, tokenizer, observation, self.windows[agent], self.sampling, self.context)
+            if len(self._prompts) >= PROMPTS_KEPT:
+                self._prompts.clear()
+            self._prompts[key] = found
+        return found
 
     def encode(self, agent: str, observation: str) -> IntArray:
         """Return the token ids of an agent's prompt, int32 [P]; see `prompt`."""

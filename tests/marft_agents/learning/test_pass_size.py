@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marft_agents.learning import pass_size
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.pass_size import PassSize, bytes_per_token, fitted
 from marft_agents.learning.settings import LearnerSettings
@@ -130,7 +131,7 @@ def card(total, weights, monkeypatch):
     parameter = SimpleNamespace(numel=lambda: weights // 2, element_size=lambda: 2)
     peft = SimpleNamespace(parameters=lambda: [parameter], config=shape)
     base = SimpleNamespace(device=torch.device("cuda", 0), dtype=torch.bfloat16, peft=peft)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=total))
+    monkeypatch.setattr(pass_size, "total_memory", lambda _: total)
     return SimpleNamespace(bases=[base], windows={"actor_0": 2048})
 
 
