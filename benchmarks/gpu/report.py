@@ -78,7 +78,7 @@ def page(record: Mapping[str, Any]) -> str:
         "# Teams on a GPU",
         f"`{record['command']}` on {limits['device']}{memory}, commit {record['commit'] or 'unknown'}. Measured in the "
         f"same run: {limits['matmul_tflops']:.3g} TFLOP/s of bfloat16 matrix product, {limits['copy_gb_s']:.4g} GB/s "
-        f"of copy. {versions}. Numbers: [gpu.json](gpu.json).",
+        f"of copy. Versions: `{versions}`. Numbers: [gpu.json](gpu.json).",
         "Qwen2.5 shapes have random weights and a byte tokenizer. The base is bfloat16 and frozen. Adapters are "
         "float32, of rank 8 on query and value projections.",
     ]
