@@ -73,7 +73,7 @@ def page(record: Mapping[str, Any]) -> str:
     """Return the Markdown page of a benchmark record; parts without rows are left out."""
     limits, rows = record["limits"], record["rows"]
     memory = f", {limits['memory_gib']:.0f} GiB" if limits["memory_gib"] else ""
-    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    versions = "; ".join(f"{name} {version}" for name, version in record["versions"].items())
     parts = [
         "# Teams on a GPU",
         f"`{record['command']}` on {limits['device']}{memory}, commit {record['commit'] or 'unknown'}. Measured in the "
