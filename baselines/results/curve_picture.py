@@ -1,10 +1,13 @@
-"""Picture of learning curves: success against generated tokens, one panel per task, with names at the lines."""
+"""Picture of learning curves: success against generated tokens, one panel per task, with names beside it.
+
+Lines are success during training, points the success on the test problems before training and at its end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from baselines.results.learning_curves import VALIDATION, ArmCurve, Curves, Group, distinct_names
 from marft_common.atomic_files import replacing
@@ -17,79 +20,109 @@ PANEL_INCHES = (6.0, 3.8)
 NAME_GAP = 0.06  # smallest distance of two names at the lines, as a share of the panel's height
 
 
-def draw_curves(curves: Mapping[str, Curves], path: Path) -> None:
+class HeldOut(NamedTuple):
+    """Success on the test problems.
+
+    Attributes:
+        key: Arm, team and algorithm.
+        seeds: Training seeds; 0 for an untrained team.
+        tokens: Generated tokens of the training before it.
+        success: Mean and 95 % interval.
+    """
+
+    key: Group
+    seeds: int
+    tokens: float
+    success: tuple[float, float, float]
+
+
+Panel = tuple[Curves | None, Sequence[HeldOut]]
+
+
+def draw_curves(panels: Mapping[str, Panel], path: Path) -> None:
     """Draw learning curves.
 
     Args:
-        curves: Curves by name of the task, at least one.
+        panels: Curves and points by name of the task, at least one; a panel without curves has points alone.
         path: PNG file to write, in a folder that exists.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    columns = min(COLUMNS, len(curves))
-    rows = -(-len(curves) // columns)
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
     figure = Figure(figsize=(columns * PANEL_INCHES[0], rows * PANEL_INCHES[1] + 0.4), layout="constrained", dpi=120)
     canvas = FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    styles = _styles(curves)
-    for axes, (task, found) in zip(panels, curves.items(), strict=False):
-        _draw_panel(axes, task, found, styles)
-    for axes in panels[len(curves) :]:
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    styles = _styles(panels)
+    for axes, (task, panel) in zip(grid, panels.items(), strict=False):
+        _draw_panel(axes, task, panel, styles)
+    for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    told = "lines: mean over training seeds; bands: lowest to highest seed"
+    told = "lines: in training, mean over seeds; bands: lowest to highest seed"
+    told += ("; " if columns > 1 else "\n") + "points: test problems, with 95 % intervals"
     told += ("; " if columns > 1 else "\n") + "triangles: above the reference from here on"
     figure.supxlabel(told, fontsize=9, color="0.35")
     with replacing(path) as part, part.open("wb") as stream:
         canvas.print_png(stream)
 
 
-def _styles(curves: Mapping[str, Curves]) -> dict[Group, dict[str, Any]]:
+def _styles(panels: Mapping[str, Panel]) -> dict[Group, dict[str, Any]]:
     """Return colour and dashes by arm, team and algorithm, the same in all panels."""
-    keys = dict.fromkeys(curve.key for found in curves.values() for curve in found.arms)
+    keys = dict.fromkeys(curve.key for found, _ in panels.values() if found for curve in found.arms)
+    keys |= dict.fromkeys(point.key for _, points in panels.values() for point in points)
     found = {}
     for number, key in enumerate(keys):
         found[key] = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
     return found
 
 
-def _draw_panel(axes: Any, task: str, found: Curves, styles: Mapping[Group, Mapping[str, Any]]) -> None:
-    drawn = {curve.trainings: curve for curve in reversed(found.arms)}  # teams may share the training of the one agent
-    shown = [curve for curve in found.arms if drawn[curve.trainings] is curve]
+def _draw_panel(axes: Any, task: str, panel: Panel, styles: Mapping[Group, Mapping[str, Any]]) -> None:
+    found, points = panel
+    shown: list[ArmCurve] = []
+    if found is not None:
+        drawn = {curve.trainings: curve for curve in reversed(found.arms)}  # teams may share one agent's training
+        shown = [curve for curve in found.arms if drawn[curve.trainings] is curve]
     for curve in shown:
         style = styles[curve.key]
-        marker = "o" if len(curve.tokens) == 1 else None
+        marker = "." if len(curve.tokens) == 1 else None
         axes.plot(curve.tokens, curve.mean, linewidth=2, marker=marker, **style)
         axes.fill_between(curve.tokens, curve.low, curve.high, color=style["color"], alpha=0.15, linewidth=0)
-    for meeting in found.meetings:
+    for point in points:
+        mean, low, high = point.success
+        lengths = [[mean - low], [high - mean]]
+        colour = styles[point.key]["color"]
+        axes.errorbar([point.tokens], [mean], lengths, fmt="o", color=colour, capsize=3, clip_on=False)
+    for meeting in found.meetings if found else ():
         if meeting.tokens is not None and meeting.tokens > 0:
             axes.plot(
                 [meeting.tokens], [0], marker="^", markersize=9, color=styles[meeting.key]["color"], clip_on=False
             )
-    highest = max(max(curve.high) for curve in shown)
+    highest = max([*(max(curve.high) for curve in shown), *(point.success[2] for point in points)])
     top = 1.02 if highest > 0.5 else max(1.25 * highest, 0.1)
-    source = "success on validation tasks" if found.source == VALIDATION else "success in training"
-    axes.set(xlabel="generated tokens", ylabel=source, ylim=(0, top), title=task)
+    where = (
+        "on test problems" if found is None else "on validation tasks" if found.source == VALIDATION else "in training"
+    )
+    axes.set(xlabel="generated tokens", ylabel=f"success {where}", ylim=(0, top), title=task)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="x", nbins=6)
     axes.grid(alpha=0.3)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    _name_lines(axes, shown, top, styles)
+    _name_points(axes, points, top, styles)
 
 
-def _name_lines(axes: Any, shown: Sequence[ArmCurve], top: float, styles: Mapping[Group, Mapping[str, Any]]) -> None:
-    """Write the name of each line to the right of the panel, at the height of its end where there is room."""
-    places = spread([curve.mean[-1] / top for curve in shown], NAME_GAP)
-    names = distinct_names(curve.key for curve in shown)
-    for curve, place in zip(shown, places, strict=True):
-        count = len(curve.seeds)
-        style = styles[curve.key]
-        end = (curve.tokens[-1], curve.mean[-1])
+def _name_points(axes: Any, points: Sequence[HeldOut], top: float, styles: Mapping[Group, Mapping[str, Any]]) -> None:
+    """Write the name of each arm to the right of the panel, at the height of its last point where there is room."""
+    places = spread([point.success[0] / top for point in points], NAME_GAP)
+    names = distinct_names(point.key for point in points)
+    for point, place in zip(points, places, strict=True):
+        seeds = f", {point.seeds} seed{'s' * (point.seeds != 1)}" if point.seeds else ""
+        style = styles[point.key]
         axes.annotate(
-            f"{names[curve.key]}, {count} seed{'s' * (count != 1)}",
-            end,
+            names[point.key] + seeds,
+            (point.tokens, point.success[0]),
             (1.03, place),
             textcoords="axes fraction",
             color=style["color"],

@@ -13,9 +13,9 @@ from rich.table import Table as TerminalTable
 
 from baselines.results import visible_console
 from baselines.results.bench_records import RecordsError, read_records
-from baselines.results.curve_picture import draw_curves
+from baselines.results.curve_picture import HeldOut, draw_curves
 from baselines.results.learning_curves import VALIDATION, Curves, Group, Meeting, distinct_names
-from baselines.results.tables import REFERENCE, WHOLE, ArmRow, TaskTable, tables_of
+from baselines.results.tables import REFERENCE, TEAM, WHOLE, ArmRow, TaskTable, tables_of
 
 START, END = "<!-- tables of marft bench: start -->", "<!-- tables of marft bench: end -->"
 TERMINAL_WIDTH = 200  # characters, where the output is not a terminal
@@ -293,12 +293,22 @@ def save_curves(tables: Sequence[TaskTable], picture: Path) -> None:
             "their trainings/ is there)"
         )
     picture.parent.mkdir(parents=True, exist_ok=True)
-    draw_curves({table.task: table.curve for table in tables if table.curve}, picture)
+    draw_curves({table.task: (table.curve, _held_out(table)) for table in tables}, picture)
     found = []
     for table in tables:
         if table.curve is not None:
             found.append({"task": table.task, "reference": table.reference, **asdict(table.curve)})
     picture.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _held_out(table: TaskTable) -> list[HeldOut]:
+    """Return the success on the test problems of each training, and of what is not trained; one of each training."""
+    found: dict[tuple[str, ...], HeldOut] = {}
+    first = (TEAM, table.reference)
+    for row in sorted(table.rows, key=lambda row: (row.arm not in first, row.arm)):
+        point = HeldOut(row.key, row.seeds, row.training_tokens or 0.0, row.success)
+        found.setdefault(row.trainings or row.key, point)
+    return list(found.values())
 
 
 def fill_page(page: str, tables: str) -> str:

@@ -69,6 +69,7 @@ class ArmRow:
         note: Number of samples of a vote, or failed cells.
         coordination_gap: Success of the one agent with all tools minus that of a team whose agents have different
             tools, paired, with its 95 % interval; None for other teams and arms.
+        trainings: Names of the trainings, one a seed; empty for the untrained team.
         settings: Settings of the training that are the arm's own; empty: those of the task. Several where seeds differ.
         tuned: Grids from which the settings were chosen on validation tasks, each with `grid` and `chosen`.
     """
@@ -94,6 +95,7 @@ class ArmRow:
     cap_hit_share: float
     note: str
     coordination_gap: tuple[float, float, float] | None
+    trainings: tuple[str, ...]
     settings: tuple[Mapping[str, Any], ...]
     tuned: tuple[Mapping[str, Any], ...]
 
@@ -137,15 +139,22 @@ def tables_of(records: Sequence[Record], reference: str = REFERENCE) -> list[Tas
     """Compute the table of every task.
 
     Args:
-        records: Cells of one or more plans.
+        records: Cells of one or more plans. Tasks of one name that play different problems in each plan are told
+            apart by the name of their plan.
         reference: Arm that the others of the same team are compared with.
 
     Raises:
         RecordsError: Cells of one task differ in their scenarios, model or dtype.
     """
+    played: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # task -> plan -> lists of scenarios
+    for record in records:
+        if record["failure"] is None:
+            played[record["task"]][record["plan"]].add(record["scenarios"]["checksum"])
     by_task: dict[str, list[Record]] = defaultdict(list)
     for record in records:
-        by_task[record["task"]].append(record)
+        task, plans = record["task"], list(played[record["task"]].values())
+        apart = len(plans) > 1 and not set.intersection(*plans)  # two plans have a task of this name
+        by_task[f"{record['plan']} {task}" if apart else task].append(record)
     return [_table(task, found, reference) for task, found in by_task.items()]
 
 
@@ -275,6 +284,7 @@ def _row(key: Group, records: Sequence[Record], reference: Sequence[Record]) -> 
         cap_hit_share=float(np.mean(column("cap_hit_share"))),
         note=f"{', '.join(map(str, votes))} sample{'s' * (votes != [1])}" if votes else "",
         coordination_gap=gap,
+        trainings=tuple(record["training"] for record in records if record.get("training")),
         settings=_distinct(records, "settings"),
         tuned=_distinct(records, "tuned"),
     )

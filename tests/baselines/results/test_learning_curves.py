@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from baselines.cli.bench_table import main
+from baselines.results import table_text
 from baselines.results.bench_records import RecordsError, export, read_records
 from baselines.results.curve_picture import spread
 from baselines.results.learning_curves import stays_above
@@ -119,6 +120,27 @@ def test_arms_that_play_one_training_share_its_curve():
     muted = [one | {"arm": "muted", "cell": f"muted-{one['cell']}"} for one in both()[:3]]
     [table] = tables_of([*muted, *both()])
     assert [curve.arm for curve in table.curve.arms] == ["team", "solo@tokens"]
+
+
+def test_tasks_of_one_name_with_other_problems_are_told_apart_by_their_plan():
+    other = [one | {"plan": "other", "plan_checksum": "2"} for one in both()]
+    assert [table.task for table in tables_of([*both(), *other[:0]])] == ["t"]
+    moved = [one | {"scenarios": one["scenarios"] | {"checksum": "sha256:other"}} for one in other]
+    assert [table.task for table in tables_of([*both(), *moved])] == [f"{both()[0]['plan']} t", "other t"]
+
+
+def test_a_picture_has_a_point_for_each_training_and_one_before(monkeypatch, tmp_path):
+    drawn = {}
+    monkeypatch.setattr(table_text, "draw_curves", lambda panels, path: drawn.update(panels))
+    muted = [one | {"arm": "muted", "cell": f"muted-{one['cell']}"} for one in both()[:3]]
+    tables = tables_of([*muted, *both()])
+    save_curves(tables, tmp_path / "x.png")
+    [(curves, points)] = drawn.values()
+    assert curves == tables[0].curve
+    rows = {row.key: row for row in tables[0].rows}
+    assert [point.key[0] for point in points] == ["solo@tokens", "team"]
+    assert [point.success for point in points] == [rows[point.key].success for point in points]
+    assert [point.tokens for point in points] == [rows[point.key].training_tokens for point in points]
 
 
 def test_records_without_curves_have_none():
