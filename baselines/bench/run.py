@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import sys
 import threading
 import time
 import traceback
@@ -389,9 +388,13 @@ def _work(
     if torch.cuda.is_available():
         torch.cuda.set_per_process_memory_fraction(GPU_SHARE / jobs)
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
-    with log.open("a", buffering=1) as stream, os.fdopen(open_lock(folder.path / WORKERS_LOCK), "w") as lock:
+    with contextlib.ExitStack() as held:
+        stream = held.enter_context(log.open("a", buffering=1))
+        held.enter_context(contextlib.redirect_stdout(stream))
+        held.enter_context(contextlib.redirect_stderr(stream))
+        lock = held.enter_context(os.fdopen(open_lock(folder.path / WORKERS_LOCK), "w"))
         flock(lock, fcntl.LOCK_SH)
-        sys.stdout = sys.stderr = stream
+        held.enter_context(contextlib.suppress(KeyboardInterrupt))  # Ctrl-C is for all processes: the parent tells
         while True:
             try:
                 unit = asks.recv()
