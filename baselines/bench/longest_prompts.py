@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from baselines.experiment.experiment import Experiment
@@ -13,7 +13,7 @@ from marft_agents.policies.language_model import models_of
 
 
 def check_prompts(experiment: Experiment, env: Any, options: Sequence[Mapping[str, Any]]) -> None:
-    """Play problems with actions as long as they may be; nothing is loaded but tokenizers.
+    """Play problems with actions that are read as many tokens; nothing is loaded but tokenizers.
 
     Args:
         experiment: Experiment whose window in tokens holds a prompt and its action together.
@@ -27,7 +27,7 @@ def check_prompts(experiment: Experiment, env: Any, options: Sequence[Mapping[st
     assert window is not None  # the bench sets it
     models = models_of(env.possible_agents, experiment.models)
     tokenizers = {agent: load_tokenizer(model.source) for agent, model in models.items() if model.local}
-    said = " ".join(["word"] * allowed)
+    said = _longest_action(tokenizers.values(), allowed)
     for option in options:
         env.reset(seed=option.get("seed", 0), options={k: v for k, v in option.items() if k != "seed"})
         while not any(env.terminations.values()) and not any(env.truncations.values()):
@@ -40,3 +40,18 @@ def check_prompts(experiment: Experiment, env: Any, options: Sequence[Mapping[st
                         f"wanted a window of at least {found + allowed}, or shorter problems"
                     )
             env.step(said)
+
+
+def _longest_action(tokenizers: Iterable[Any], allowed: int) -> str:
+    """Return a text of `allowed` sampled tokens that is read as many tokens.
+
+    A token that ends within a character is decoded as a replacement mark, and read again as more than one token.
+    """
+    words, marks = " ".join(["word"] * allowed), "\ufffd " * allowed
+    for tokenizer in tokenizers:
+        count_words, count_marks = (
+            len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in (words, marks)
+        )
+        if count_marks > count_words:
+            return marks
+    return words
