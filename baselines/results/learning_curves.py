@@ -136,14 +136,16 @@ def curves_of(
         return None
     of_all = [record["curve"] for records in known.values() for record in records]
     source = VALIDATION if all(curve.get(VALIDATION) for curve in of_all) else TRAINING
-    arms, meetings, drawn = [], [], set()
+    arms, meetings, drawn = [], [], set[str]()
     for key in sorted(known, key=lambda key: (first.index(key[0]) if key[0] in first else len(first), key)):
         records = _measured(known[key], source)
         trainings = tuple(str(record.get("training") or record["cell"]) for record in records)
         curve = _arm_curve(key, records, source, trainings)
-        if curve is None or (key[1], trainings) in drawn:
+        if curve is None or drawn.issuperset(
+            f"{key[1]} {name}" for name in trainings
+        ):  # the same, or some of its seeds
             continue
-        drawn.add((key[1], trainings))
+        drawn.update(f"{key[1]} {name}" for name in trainings)
         arms.append(curve)
         meeting = _meeting(key, records, _measured(references[key], source), source)
         if meeting is not None:

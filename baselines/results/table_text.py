@@ -303,12 +303,13 @@ def save_curves(tables: Sequence[TaskTable], picture: Path) -> None:
 
 def _held_out(table: TaskTable) -> list[HeldOut]:
     """Return the success on the test problems of each training, and of what is not trained; one of each training."""
-    found: dict[tuple[str, ...], HeldOut] = {}
+    found, drawn = [], set[str]()
     first = (TEAM, table.reference)
     for row in sorted(table.rows, key=lambda row: (row.arm not in first, row.arm)):
-        point = HeldOut(row.key, row.seeds, row.training_tokens or 0.0, row.success)
-        found.setdefault(row.trainings or row.key, point)
-    return list(found.values())
+        if not row.trainings or not drawn.issuperset(row.trainings):
+            found.append(HeldOut(row.key, row.seeds, row.training_tokens or 0.0, row.success))
+        drawn.update(row.trainings)
+    return found
 
 
 def fill_page(page: str, tables: str) -> str:
