@@ -141,11 +141,10 @@ def curves_of(
         records = _measured(known[key], source)
         trainings = tuple(str(record.get("training") or record["cell"]) for record in records)
         curve = _arm_curve(key, records, source, trainings)
-        if curve is None or drawn.issuperset(
-            f"{key[1]} {name}" for name in trainings
-        ):  # the same, or some of its seeds
+        played = {f"{key[1]} {name}" for name in trainings}
+        if curve is None or played <= drawn:  # the trainings of an arm before, or some of its seeds
             continue
-        drawn.update(f"{key[1]} {name}" for name in trainings)
+        drawn |= played
         arms.append(curve)
         meeting = _meeting(key, records, _measured(references[key], source), source)
         if meeting is not None:

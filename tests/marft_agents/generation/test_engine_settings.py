@@ -1,6 +1,7 @@
 """Sizes of the engine follow from total memory, and what cannot be is refused before a model loads."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -80,3 +81,10 @@ def test_a_team_has_the_sizes_and_keeps_them():
     assert team.engine == sized
     for other in (team, team.under(dataclasses.replace(sampling, temperature=0)), team.renamed({"b_0": "a_0"})):
         assert (other.engine, other.max_batch) == (sized, 128)
+
+
+def test_total_memory_of_a_gpu_is_the_share_of_this_process(monkeypatch):
+    monkeypatch.undo()  # of what replaces it in the tests above
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=80 * GIB))
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 0.25)
+    assert engine_settings.total_memory(CUDA) == 20 * GIB

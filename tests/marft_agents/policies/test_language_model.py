@@ -16,6 +16,7 @@ from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.chat_template import encode, end_token_ids, merge_turns, messages_of
 from marft_agents.models.model_error import ModelError
 from marft_agents.models.random_models import byte_tokenizer
+from marft_agents.policies import language_model
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent, build_team
 from marft_agents.policies.policy import Request
 from tests.helpers.fakes import word_model, word_team
@@ -238,3 +239,24 @@ def test_a_mixed_batch_that_is_cut_off_leaves_the_model_as_it_was():
         with pytest.raises(KeyboardInterrupt), base.active_adapters(["b_0", "a_0"]):
             raise KeyboardInterrupt
         assert torch.equal(base.peft(input_ids=ids).logits, before)
+
+
+def test_equal_prompts_are_encoded_once_and_others_by_themselves(monkeypatch):
+    team = word_team(["a_0", "b_0"])
+    made = []
+
+    def counted(*given, **named):
+        made.append(given[1])
+        return encode(*given, **named)
+
+    monkeypatch.setattr(language_model, "encode", counted)
+    first = team.prompt("a_0", "one two")
+    assert team.prompt("a_0", "one two") is first
+    assert made == ["one two"]
+    assert first.ids.tolist() == encode(team.bases[0].tokenizer, "one two").ids.tolist()
+    team.prompt("a_0", "two one")
+    assert team.prompt("b_0", "one two").ids.tolist() == first.ids.tolist()
+    assert made == ["one two", "two one", "one two"]  # agents may have other tokenizers and windows
+    monkeypatch.setattr(language_model, "PROMPTS_KEPT", 3)
+    team.prompt("a_0", "three")  # forgets the others
+    assert len(team._prompts) == 1
