@@ -190,8 +190,8 @@ def _curve_notes(curves: Curves, reference: str, names: Mapping[Group, str]) -> 
     if curves.meetings:
         met = "; ".join(f"{names[meeting.key]} {_meeting(meeting)}" for meeting in curves.meetings)
         said.append(
-            f"Budget at which an arm meets {reference}, the generated tokens from which on its curve stays above "
-            f"[95 % bootstrap over common seeds]: {met}."
+            f"Tokens from which on the curve of an arm stays above that of {reference} [95 % bootstrap over common "
+            f"seeds]: {met}."
         )
     return said
 

@@ -78,7 +78,7 @@ def test_two_arms_meet_where_the_mean_of_the_common_seeds_stays_above():
     assert meeting.high is None
     assert meeting.share == pytest.approx(np.isfinite(every).mean(), abs=0.02)
     told = f"team {meeting.tokens:,.0f} [{meeting.low:,.0f}, not within 280]"
-    assert f"its curve stays above [95 % bootstrap over common seeds]: {told}." in markdown([table])
+    assert f"above that of solo@tokens [95 % bootstrap over common seeds]: {told}." in markdown([table])
 
 
 def test_an_arm_that_ends_below_does_not_meet():
