@@ -15,6 +15,7 @@ from baselines.cli.terminal import say
 from baselines.results.bench_records import export, read_records
 from baselines.results.table_text import fill_page, markdown, save_curves, terminal, to_json
 from baselines.results.tables import REFERENCE, tables_of, tasks_as_arms
+from baselines.results.token_slope import needed_by_game, slope_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="FILE.png",
         help="draw success against generated tokens; FILE.json has the numbers",
     )
+    parser.add_argument(
+        "--slope",
+        type=float,
+        metavar="SUCCESS",
+        help="first a table: how the tokens until a success grow with the number at the end of the tasks' names",
+    )
     parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
     given = parser.parse_args(arguments)
     records = read_records(given.places)
@@ -43,11 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         export(records, given.export)
     if given.curve:
         save_curves(tables, given.curve)
+    growth = (
+        "" if given.slope is None else slope_table(needed_by_game(records, given.slope), given.reference, given.slope)
+    )
     if given.page:  # a page keeps its prose: tables go between two marks
-        text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
+        text = fill_page(given.page.read_text(encoding="utf-8"), growth + markdown(tables))
         given.page.write_text(text, encoding="utf-8")
     form = to_json if given.json else markdown if given.markdown else terminal
-    say(form(tables), end="")
+    say(("" if given.json else growth) + form(tables), end="")
     return 0
 
 
