@@ -18,6 +18,7 @@ from marft_agents.models.random_models import random_model
 from marft_agents.rollouts.rollout_settings import OFF
 
 FEW, MORE = 4, 64  # episodes of the timed update, at most
+COLD_S = 5.0  # CPU seconds of a first update, below which what it imports and makes once may be most of them
 SHORT_S = 1.0  # CPU seconds of an update of few episodes, below which one of more is timed
 LARGEST = 2 * 2**30  # bytes of weights; a larger model is not loaded for a forecast
 
@@ -67,6 +68,8 @@ def timed_update(task: BenchTask, algorithm: str) -> TimedUpdate:
     if experiment.rollouts.ray != OFF or experiment.ranks.learners > 1 or experiment.sampler != OWN:
         raise UntimedError("its trainings need more than one process")
     found = _timed(_limited(experiment, FEW), task)
+    if found.cpu_seconds < COLD_S:
+        found = _timed(_limited(experiment, FEW), task)
     return found if found.cpu_seconds > SHORT_S else _timed(_limited(experiment, MORE), task)
 
 

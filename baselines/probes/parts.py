@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.probes.digit_games import DIGITS, SIZES, read, refuse_data
+from baselines.probes.digit_games import DIGITS, read, refuse_data
 from marft_envs.dependency import chain, independent
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import Outcome, Session, Task, TaskList, last_outcome
@@ -32,7 +32,8 @@ from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 
 GAMES = ("parts", "links")
-_TASKS: Mapping[str, int] = {"train": 512, "test": 256}
+SIZES: Mapping[str, int] = {"duo": 2, "trio": 3, "quartet": 4, "octet": 8}
+_TASKS: Mapping[str, int] = {"train": 512, "test": 256, "bench": 256}
 
 
 def team_of(game: str, size: int) -> Team:
@@ -69,7 +70,7 @@ class PartsTasks(TaskList):
     Args:
         game: Name of the game, one of `GAMES`.
         parts: Number of parts K, one for each agent of the team.
-        split: "train" or "test".
+        split: "train", "test" or "bench".
 
     Raises:
         ValueError: An unknown game or split.
@@ -125,14 +126,14 @@ def _load(data: Any, split: str, *, game: str, parts: int) -> PartsTasks:
 
 
 for _game in GAMES:
-    for _team in ("duo", "quartet", "octet"):
+    for _team, _size in SIZES.items():
         register_task(
             _game,
             _load,
-            teams={_team: team_of(_game, SIZES[_team])},
+            teams={_team: team_of(_game, _size)},
             namespace="probe",
-            description=f"probe game {_game} for {SIZES[_team]} agents",
-            rules={"game": _game, "parts": SIZES[_team]},
+            description=f"probe game {_game} for {_size} agents",
+            rules={"game": _game, "parts": _size},
             solo=team_of(_game, 1),
             force=True,
         )
