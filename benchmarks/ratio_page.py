@@ -162,7 +162,8 @@ def page(folder: Path) -> str:
     parts = [
         "# All ratios",
         "`make bench-all` measures everything on this page and writes it. Each ratio is the median over repetitions.\n"
-        "In a repetition both sides take turns in one run. In brackets are the smallest and the largest ratio.",
+        "In a repetition both sides take turns in one run. In brackets are the smallest and the largest ratio.\n"
+        "A command is that of its commit; what was `baselines.benchmarks` there is `benchmarks` today.",
         "| record | command | commit | machine |\n|---|---|---|---|\n"
         + "\n".join(
             f"| [{name}]({name}) | `{record['command']}` | {record.get('commit') or 'unknown'} | "

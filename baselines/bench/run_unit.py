@@ -53,7 +53,7 @@ from baselines.experiment.scenario_lists import scenario_list
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings
 from baselines.experiment.training import train
-from baselines.results.bench_records import curve_of
+from baselines.results.bench_records import CELL_SCHEMA, curve_of
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -62,7 +62,6 @@ from marft_agents.runs.run_folder import read_metrics, versions, write_json
 from marft_agents.runs.validation import validations
 from marft_agents.trajectory import Trajectory
 
-CELL_SCHEMA = "marft.bench.cell/1"
 TRAINING_SCHEMA = "marft.bench.training/1"
 RECORDS = ("cells", "trainings", "tune")  # folders of records
 VOTE_SEEDS = 1000  # samples of a vote with evaluation seed s are drawn with the seeds (s + 1) * VOTE_SEEDS + i

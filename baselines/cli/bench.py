@@ -11,6 +11,7 @@ from pathlib import Path
 
 from baselines.bench.forecast import forecast, time_unknown
 from baselines.bench.plan import BenchPlan
+from baselines.bench.plan_errors import PlanError
 from baselines.bench.plan_file import read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.run_unit import Folder
@@ -18,6 +19,7 @@ from baselines.bench.units import units_of
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import count
 from baselines.cli.terminal import say, stoppable
+from baselines.experiment.config_files import close_to
 from baselines.results.bench_records import read_records
 from marft_agents.runs.folder_lock import RunFolderError, owned
 
@@ -89,10 +91,7 @@ def bundled_plans() -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft bench`; return 1 if a cell failed."""
-    path = Path(arguments.plan)
-    if not path.is_file() and arguments.plan.removesuffix(".toml") in bundled_plans():
-        path = Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
-    plan = read_plan(path)
+    plan = read_plan(_plan_file(arguments.plan))
     if arguments.check:
         return _check(plan, arguments)
     if arguments.out is None:
@@ -100,6 +99,16 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"results: {arguments.out}", flush=True)
     with owned(arguments.out):
         return _run_plan(plan, arguments)
+
+
+def _plan_file(name: str) -> Path:
+    """Return the path of a plan that is a file, or comes with marft."""
+    path, known = Path(name), bundled_plans()
+    if not path.exists() and name.removesuffix(".toml") in known:
+        return Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
+    if not path.exists():
+        raise PlanError(f"{name}: there is no such file; wanted a plan in TOML{close_to(name, known)}")
+    return path
 
 
 def chosen_folder(name: str, *, resume: bool) -> Path:

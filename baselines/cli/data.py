@@ -14,6 +14,7 @@ from rich.table import Table
 import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.cli.settings_flags import seed
 from baselines.cli.terminal import say
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.results.visible_console import console
@@ -42,7 +43,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     turns.add_argument(
         "--held-out", type=float, default=0.1, metavar="SHARE", help="share of the scenarios held out (default: 0.1)"
     )
-    turns.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
+    turns.add_argument("--seed", type=seed, default=0, help="of the split (default: 0)")
     turns.add_argument(
         "--allow-split",
         action="append",

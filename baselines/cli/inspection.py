@@ -17,6 +17,7 @@ import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from baselines.cli.program_check import check_program
 from baselines.cli.program_flags import add_program_flags
+from baselines.cli.settings_flags import seed
 from baselines.cli.terminal import say, say_loading
 from baselines.results.visible_console import console
 from marft_envs.dependency import drawing
@@ -64,7 +65,7 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--updates", type=int, metavar="N", help="of --learns: of each training (default: 24)")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of --needs-team and --learns: of sampling, shuffle, training (default: 0)"
+        "--seed", type=seed, default=0, help="of --needs-team and --learns: of sampling, shuffle, training (default: 0)"
     )
     add_environment_flags(parser)
     parser.set_defaults(run=check_environment)

@@ -12,6 +12,7 @@ import numpy as np
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.cli.settings_flags import seed
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.gold_answers import oracle_of
@@ -36,7 +37,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="play the trained team of a run (its newest checkpoint), RUN@best, RUN@update-00012, or of a checkpoint",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the episode and the policy (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="of the episode and the policy (default: 0)")
     parser.add_argument("--index", type=int, help="play this task")
     add_environment_flags(parser)
     add_trust_flag(parser)

@@ -94,8 +94,17 @@ def number(text: str, wanted: str = "a finite number") -> float:
 
 def count(text: str) -> int:
     """Parse a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
+    return _whole(text, 1)
+
+
+def seed(text: str) -> int:
+    """Parse the seed of random generators, a whole number of at least 0."""
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= {least}")
     return int(text)
 
 

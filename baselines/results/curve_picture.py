@@ -6,6 +6,7 @@ Lines are success during training, points the success on the test problems befor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,9 +55,9 @@ def draw_curves(panels: Mapping[str, Panel], path: Path) -> None:
     figure = Figure(figsize=(columns * PANEL_INCHES[0], rows * PANEL_INCHES[1] + 0.4), layout="constrained", dpi=120)
     canvas = FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
-    styles = _styles(panels)
+    styles = styles_of(panels)
     for axes, (task, panel) in zip(grid, panels.items(), strict=False):
-        _draw_panel(axes, task, panel, styles)
+        _draw_panel(axes, task, panel, styles[task])
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     told = "lines: in training, mean over seeds; bands: lowest to highest seed"
@@ -67,13 +68,25 @@ def draw_curves(panels: Mapping[str, Panel], path: Path) -> None:
         canvas.print_png(stream)
 
 
-def _styles(panels: Mapping[str, Panel]) -> dict[Group, dict[str, Any]]:
-    """Return colour and dashes by arm, team and algorithm, the same in all panels."""
-    keys = dict.fromkeys(curve.key for found, _ in panels.values() if found for curve in found.arms)
-    keys |= dict.fromkeys(point.key for _, points in panels.values() for point in points)
-    found = {}
-    for number, key in enumerate(keys):
-        found[key] = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+def styles_of(panels: Mapping[str, Panel]) -> dict[str, dict[Group, dict[str, Any]]]:
+    """Return colour and dashes by panel, and by arm, team and algorithm.
+
+    An arm looks the same in all panels. Where several teams or algorithms of a panel have it, that is the first.
+    """
+    keys_of: dict[str, list[Group]] = {}
+    for task, (curves, points) in panels.items():
+        drawn = [*(curves.arms if curves else ()), *points]
+        keys_of[task] = list(dict.fromkeys(each.key for each in drawn))
+    arms = dict.fromkeys(key[0] for keys in keys_of.values() for key in keys)
+    number_of = {arm: number for number, arm in enumerate(arms)}
+    found: dict[str, dict[Group, dict[str, Any]]] = {}
+    for task, keys in keys_of.items():
+        first = {number_of[key[0]]: key for key in reversed(keys)}
+        free = (number for number in count() if number not in first)
+        found[task] = {}
+        for key in keys:
+            number = number_of[key[0]] if first[number_of[key[0]]] == key else next(free)
+            found[task][key] = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
     return found
 
 

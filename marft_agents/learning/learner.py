@@ -190,17 +190,7 @@ class Learner:
             self.updates += 1
             return metrics
         _refuse_non_finite_rewards(batch)
-        if settings.rewards == "team" and any(turn.rewards for t in trajectories for turn in t.turns):
-            try:
-                replace(settings, rewards="own")
-                advice = "give --rewards own to train each agent on its own rewards"
-            except SettingsError as error:
-                advice = f"this algorithm takes no others ({error})"
-            warnings.warn(
-                f"the environment pays its agents differently, and they are trained on the mean: {advice}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        _warn_of_mean_rewards(trajectories, settings)
 
         # log pi_old, and log pi_ref where the loss or the rewards have a KL term
         batch = self._with_old_log_probs(batch)
@@ -417,6 +407,22 @@ def _by_name(states: Mapping[str, Any]) -> dict[str, Any]:
     Pickle writes an equal string once more if it is another object, as after a resume: the file would have other bytes.
     """
     return {sys.intern(name): state for name, state in states.items()}
+
+
+def _warn_of_mean_rewards(trajectories: Sequence[Trajectory], settings: LearnerSettings) -> None:
+    """Warn if agents are paid differently and trained on the mean of their rewards."""
+    if settings.rewards != "team" or not any(turn.rewards for episode in trajectories for turn in episode.turns):
+        return
+    try:
+        replace(settings, rewards="own")
+        advice = "give --rewards own to train each agent on its own rewards"
+    except SettingsError as error:
+        advice = f"this algorithm takes no others ({error})"
+    warnings.warn(
+        f"the environment pays its agents differently, and they are trained on the mean: {advice}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def _refuse_non_finite_rewards(batch: Batch) -> None:

@@ -15,6 +15,7 @@ from baselines.bench.plan_file import plan_of, read_plan
 from baselines.bench.run import open_folder
 from baselines.bench.units import Cell, Training, cells_of, units_of
 from baselines.cli.bench import PLANS, bundled_plans
+from baselines.cli.main import main
 from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.models.pretrained import load_tokenizer
@@ -373,6 +374,11 @@ def test_files_that_are_no_plan_are_refused(tmp_path):
     (tmp_path / "plan.toml").write_text("name = ")
     with pytest.raises(PlanError, match="is no plan in TOML"):
         read_plan(tmp_path / "plan.toml")
+
+
+def test_a_misspelt_plan_is_answered_with_those_that_are_close(capsys):
+    assert main(["bench", "bench/mian", "--check"]) == 1
+    assert "bench/mian: there is no such file; wanted a plan in TOML; did you mean 'bench/main'" in capsys.readouterr().err
 
 
 def test_a_folder_of_another_plan_is_refused(tmp_path):

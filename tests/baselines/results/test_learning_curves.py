@@ -11,7 +11,7 @@ import pytest
 from baselines.cli.bench_table import main
 from baselines.results import table_text
 from baselines.results.bench_records import RecordsError, export, read_records
-from baselines.results.curve_picture import spread
+from baselines.results.curve_picture import HeldOut, spread, styles_of
 from baselines.results.learning_curves import stays_above
 from baselines.results.table_text import markdown, save_curves
 from baselines.results.tables import tables_of
@@ -143,6 +143,18 @@ def test_a_picture_has_a_point_for_each_training(monkeypatch, tmp_path, seeds):
     assert [point.key[0] for point in points] == ["solo@tokens", "team"]
     assert [point.success for point in points] == [rows[point.key].success for point in points]
     assert [point.tokens for point in points] == [rows[point.key].training_tokens for point in points]
+
+
+def test_an_arm_has_one_colour_in_all_panels_and_no_other_arm_of_a_panel_has_it():
+    def points(*keys):
+        return None, [HeldOut(key, 1, 0.0, (0.5, 0.4, 0.6)) for key in keys]
+
+    one = [("team", "duo", "ppo"), ("team", "trio", "ppo"), ("solo", "duo", "ppo"), ("untrained", "duo", "")]
+    two = [("solo", "readers", "grpo"), ("team", "readers", "grpo")]
+    found = styles_of({"one": points(*one), "two": points(*two)})
+    assert found["one"][one[0]] == found["two"][two[1]]
+    assert found["one"][one[2]] == found["two"][two[0]]
+    assert len({style["color"] for style in found["one"].values()}) == 4
 
 
 def test_records_without_curves_have_none():
