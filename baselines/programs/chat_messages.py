@@ -115,9 +115,6 @@ class Tools:
         return text.partition("<tool_call>")[0].strip() or None, found
 
 
-NO_TOOLS = Tools({})
-
-
 def read_tools(body: Mapping[str, Any]) -> Tools:
     """Return the tools of a request, of chat completions or of responses.
 

@@ -11,7 +11,6 @@ from typing import Literal
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-LINE = "{line}"  # in a command: the line of the episode, in place of standard input
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def styles_of(panels: Mapping[str, Panel]) -> dict[str, dict[Group, dict[str, An
     """
     keys_of: dict[str, list[Group]] = {}
     for task, (curves, points) in panels.items():
-        drawn = [*(curves.arms if curves else ()), *points]
+        drawn: list[ArmCurve | HeldOut] = [*(curves.arms if curves else ()), *points]
         keys_of[task] = list(dict.fromkeys(each.key for each in drawn))
     arms = dict.fromkeys(key[0] for keys in keys_of.values() for key in keys)
     number_of = {arm: number for number, arm in enumerate(arms)}

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from baselines.results.bench_records import Record, RecordsError
 from baselines.results.learning_curves import TRAINING
-from baselines.results.statistics import LEVEL
+from baselines.results.statistics import LEVEL, Interval
 from baselines.results.tables import TEAM
-from marft_agents.runs.evaluation import Interval
 
 _NAME = re.compile(r"(.+?)_?(\d+)")  # of a task: its game and K
 
@@ -63,7 +62,8 @@ def needed_by_game(records: Sequence[Record], success: float) -> dict[str, dict[
     """Return the tokens that a success needs, by game, arm and K.
 
     Raises:
-        RecordsError: A task is not named after its K, or no record has a learning curve.
+        RecordsError: A task is not named after its K, no record has a learning curve, or one has the success before its
+            training.
     """
     found: dict[tuple[str, str, int], list[tuple[int, float, float]]] = defaultdict(list)
     for record in records:
@@ -73,14 +73,19 @@ def needed_by_game(records: Sequence[Record], success: float) -> dict[str, dict[
         curve = (record.get("curve") or {}).get(TRAINING)
         if curve:
             tokens = tokens_to_reach(curve["tokens"], curve["success"], success)
+            if not tokens:
+                raise RecordsError(
+                    f"{record['task']}, {record['arm']}: has the success {success:g} before any training, so it needs "
+                    "no tokens; wanted a higher one"
+                )
             place = name[1], record["arm"], int(name[2])
             found[place].append((record["training_seed"], tokens, curve["tokens"][-1]))
     if not found:
         raise RecordsError("found no learning curve in the records, wanted trained arms")
     games: dict[str, dict[str, dict[int, Needed]]] = defaultdict(lambda: defaultdict(dict))
     for (game, arm, parts), seeds in sorted(found.items()):
-        tokens = {seed: tokens for seed, tokens, _ in seeds}
-        games[game][arm][parts] = Needed(tokens, min(end for *_, end in seeds))
+        by_seed = {seed: tokens for seed, tokens, _ in seeds}
+        games[game][arm][parts] = Needed(by_seed, min(end for *_, end in seeds))
     return games
 
 

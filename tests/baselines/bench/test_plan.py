@@ -378,7 +378,9 @@ def test_files_that_are_no_plan_are_refused(tmp_path):
 
 def test_a_misspelt_plan_is_answered_with_those_that_are_close(capsys):
     assert main(["bench", "bench/mian", "--check"]) == 1
-    assert "bench/mian: there is no such file; wanted a plan in TOML; did you mean 'bench/main'" in capsys.readouterr().err
+    assert (
+        "bench/mian: there is no such file; wanted a plan in TOML; did you mean 'bench/main'" in capsys.readouterr().err
+    )
 
 
 def test_a_folder_of_another_plan_is_refused(tmp_path):

@@ -231,7 +231,9 @@ def test_evaluation_seeds_are_different_numbers(capsys, seeds):
 
 
 @pytest.mark.parametrize(
-    "command", [["play", DUO], ["check", DUO], ["data", "from-runs", "run", "--out", "unused"]], ids=lambda words: words[0]
+    "command",
+    [["play", DUO], ["check", DUO], ["data", "from-runs", "run", "--out", "unused"]],
+    ids=lambda words: words[0],
 )
 def test_a_negative_seed_is_refused_by_its_flag(capsys, command):
     with pytest.raises(SystemExit):

@@ -11,7 +11,7 @@ from baselines.experiment.environments import factory
 from baselines.gateway.api_errors import ApiError
 from baselines.programs import ENVIRONMENT
 from baselines.programs.chat_api import read_chat
-from baselines.programs.chat_messages import NO_TOOLS, Tools, read_messages, read_tools
+from baselines.programs.chat_messages import Tools, read_messages, read_tools
 from baselines.programs.responses_api import read_response
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.rollouts.rollout import collect
@@ -103,7 +103,7 @@ def test_tools_stand_in_the_system_message_and_calls_come_back():
 @pytest.mark.parametrize("text", ["no call", '<tool_call>{"name": "sub", "arguments": {}}</tool_call>', "<tool_call>"])
 def test_what_is_no_call_of_an_offered_tool_is_content(text):
     assert Tools({"add": ADD}).split(text) == (text, [])
-    assert NO_TOOLS.split(CALL) == (CALL, [])
+    assert Tools({}).split(CALL) == (CALL, [])
 
 
 def test_one_call_at_most_where_parallel_ones_are_not_wanted():

@@ -50,3 +50,8 @@ def test_records_without_a_number_of_parts_or_a_curve_are_refused():
         needed_by_game([trained("math", "team", 0, 500)], 0.5)
     with pytest.raises(RecordsError, match="no learning curve"):
         needed_by_game([trained("parts_2", "untrained", 0, 500) | {"curve": None}], 0.5)
+
+
+def test_a_success_that_is_there_before_the_training_is_refused():
+    with pytest.raises(RecordsError, match="parts_2, team: has the success 0 before any training"):
+        needed_by_game([trained("parts_2", "team", 0, 500)], 0.0)
