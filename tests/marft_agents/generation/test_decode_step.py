@@ -1,6 +1,7 @@
 """The decoding step can be captured: no host read, no copy from the host, few operators, the same tokens."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,10 +26,10 @@ from tests.helpers.operators import Operators
 
 CPU = torch.device("cpu")
 SAMPLINGS = {
-    "plain": SamplingParams(max_new_tokens=20),
-    "top-k": SamplingParams(temperature=0.7, top_k=9, top_p=0.9, max_new_tokens=20),
-    "top-p": SamplingParams(top_p=0.8, max_new_tokens=20),
-    "greedy": SamplingParams(temperature=0, max_new_tokens=20),
+    "plain": SamplingParams(max_new_tokens=17),
+    "top-k": SamplingParams(temperature=0.7, top_k=9, top_p=0.9, max_new_tokens=17),
+    "top-p": SamplingParams(top_p=0.8, max_new_tokens=17),
+    "greedy": SamplingParams(temperature=0, max_new_tokens=17),
 }
 
 
@@ -95,7 +96,7 @@ def prompts(rows, seed=0):
     return [np.concatenate([head[: 30 if k % 4 else 5], tails[k // 2 * 2]]).astype(np.int32) for k in range(rows)]
 
 
-def sampled(base, sampling, engine, rows=13, cache=None, seed=0):
+def sampled(base, sampling, engine, rows=9, cache=None, seed=0):
     """Sample actions of several adapters; later prompts join while others run."""
     generation = Generation(base, sampling, engine=engine, cache=cache)
     asked = iter(zip(itertools.count(), prompts(rows, seed), itertools.cycle(["a_0", "b_0", None])))
@@ -107,6 +108,12 @@ def sampled(base, sampling, engine, rows=13, cache=None, seed=0):
         for i, ids, adapter in itertools.islice(asked, 1):
             generation.submit(Prompt(ids, np.random.default_rng(i), adapter))
     return [actions[i] for i in range(rows)]
+
+
+@pytest.fixture(scope="module")
+def eagerly():
+    """Return actions sampled without any graph; each kind is sampled once."""
+    return cache(lambda base, sampling: sampled(base, sampling, StepEngine(base, max_rows=5)))
 
 
 def equal(one, other, tolerance=0.0):
@@ -121,10 +128,10 @@ def equal(one, other, tolerance=0.0):
 @pytest.mark.parametrize(
     ("model", "sampling"), [("base", "plain"), ("base", "top-k"), ("base", "greedy"), ("windowed", "top-p")]
 )
-def test_blocks_that_are_read_late_sample_the_same_actions(request, model, sampling):
+def test_blocks_that_are_read_late_sample_the_same_actions(request, eagerly, model, sampling):
     base, sampling = request.getfixturevalue(model), SAMPLINGS[sampling]
-    eager = sampled(base, sampling, StepEngine(base, max_rows=5))
-    assert model == "windowed" or len({len(action.token_ids) for action in eager}) > (1 if sampling.greedy else 4)
+    eager = eagerly(base, sampling)
+    assert model == "windowed" or len({len(action.token_ids) for action in eager}) > (1 if sampling.greedy else 3)
     engine = StepEngine(base, max_rows=5, tokens=2000, capture=repeated)
     equal(eager, sampled(base, sampling, engine), 1e-4)
     small = StepEngine(base, max_rows=5, tokens=290, capture=repeated)  # not for five rows
@@ -135,15 +142,15 @@ def test_blocks_that_are_read_late_sample_the_same_actions(request, model, sampl
     assert engine.fallback is small.fallback is None
 
 
-def test_kept_prompts_lie_in_the_memory_of_the_rows(base):
+def test_kept_prompts_lie_in_the_memory_of_the_rows(base, eagerly):
     """One allocation a layer: prompts of earlier generations get no memory of their own."""
     sampling = SAMPLINGS["plain"]
-    eager = sampled(base, sampling, StepEngine(base, max_rows=5))
+    eager = eagerly(base, sampling)
     engine = StepEngine(base, max_rows=5, tokens=2000, prompts=100, capture=repeated)
     memory, use = engine.cache.lend_prompt_memory(), PromptCacheUse()
     cache = PromptCache(memory, use)
     addresses = set()
-    for _ in range(3):
+    for _ in range(2):
         equal(eager, sampled(base, sampling, engine, cache=cache), 1e-4)
         for layer, tensors in cache.kept.items():
             for kept, rows in zip(tensors, engine.cache.rows(layer, 1), strict=True):
@@ -181,13 +188,14 @@ def test_a_replayed_graph_is_the_eager_step_bit_for_bit(request, model):
     base, made = request.getfixturevalue(model), []
     sampling = SAMPLINGS["top-k"]
     engine = StepEngine(base, max_rows=3, tokens=1000, capture=traced(made))
-    found = sampled(base, sampling, engine, rows=8)
+    found = sampled(base, sampling, engine, rows=5)
     assert engine.fallback is None
-    assert sum(graph.replays for graph in made) > 50
+    assert sum(graph.replays for graph in made) > 30
     assert 1 < len(made) <= MOST_GRAPHS
-    equal(sampled(base, sampling, StepEngine(base, max_rows=3, tokens=1000, capture=repeated), rows=8), found)
+    equal(sampled(base, sampling, StepEngine(base, max_rows=3, tokens=1000, capture=repeated), rows=5), found)
 
 
+@cache
 def llama(dtype, adapters, layers=2):
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -258,7 +266,7 @@ def test_a_step_has_few_operators_however_many_adapters(dtype, shared, most):
     few, more = (operators(dtype, adapters=1, layers=layers, shared=shared) for layers in (2, 4))
     assert (more - few) / 2 <= most
     assert few - (more - few) <= 90  # for all layers together: masks, head, sampling
-    assert operators(dtype, adapters=32, layers=2, shared=shared) == few
+    assert operators(dtype, adapters=12, layers=2, shared=shared) == few
 
 
 def test_a_step_makes_and_checks_no_settings(base, monkeypatch):
@@ -298,12 +306,12 @@ def failing(step):
     ("capture", "reason"),
     [(wrong, "log-probs of a captured step of 6 rows differ by"), (failing, "RuntimeError: no compiler")],
 )
-def test_a_capture_that_fails_or_differs_is_not_used(base, capture, reason):
+def test_a_capture_that_fails_or_differs_is_not_used(base, eagerly, capture, reason):
     engine = StepEngine(base, max_rows=12, tokens=2000, capture=capture)
     with pytest.warns(RuntimeWarning, match=f"{reason}.*--engine eager"):
         found = sampled(base, SAMPLINGS["plain"], engine)
     assert reason in engine.fallback
-    equal(sampled(base, SAMPLINGS["plain"], StepEngine(base, max_rows=12)), found, 1e-4)
+    equal(eagerly(base, SAMPLINGS["plain"]), found, 1e-4)
 
 
 def test_stacked_adapters_that_are_not_those_of_peft_are_refused(base, monkeypatch):
@@ -312,13 +320,16 @@ def test_stacked_adapters_that_are_not_those_of_peft_are_refused(base, monkeypat
         sampled(base, SAMPLINGS["plain"], StepEngine(base, max_rows=5, tokens=2000, capture=repeated))
 
 
-def test_at_most_so_many_graphs_are_captured(base, monkeypatch):
+def test_at_most_so_many_graphs_are_captured(base, eagerly, monkeypatch):
     monkeypatch.setattr(step_engine, "MOST_GRAPHS", 2)
     made = []
-    engine = StepEngine(base, max_rows=3, tokens=2000, capture=traced(made))
-    equal(
-        sampled(base, SAMPLINGS["plain"], StepEngine(base, max_rows=5)), sampled(base, SAMPLINGS["plain"], engine), 1e-4
-    )
+
+    def capture(step):
+        made.append(step)
+        return repeated(step)
+
+    engine = StepEngine(base, max_rows=3, tokens=2000, capture=capture)
+    equal(eagerly(base, SAMPLINGS["plain"]), sampled(base, SAMPLINGS["plain"], engine), 1e-4)
     assert len(made) == 2
 
 
