@@ -6,6 +6,7 @@ would write them. Importing this module loads no torch; `word_model` does.
 
 from __future__ import annotations
 
+import copy
 import string
 from typing import Any, ClassVar
 
@@ -285,6 +286,17 @@ def word_team(
         model_seed: of the base.
         **model: for `word_model`.
     """
+    mapping = dict(agents) if isinstance(agents, dict) else {agent: agent for agent in agents}
+    kind = (tuple(mapping.items()), seed, sampling, stir, rank, model_seed, *sorted(model.items()))
+    if kind not in _BUILT:
+        _BUILT[kind] = _built_team(mapping, seed, sampling, stir, rank, word_model(model_seed, **model))
+    return copy.deepcopy(_BUILT[kind])
+
+
+_BUILT: dict[Any, Any] = {}  # a copy costs a third of what building a team costs
+
+
+def _built_team(mapping: Any, seed: int, sampling: Any, stir: float, rank: int, pretrained: Any) -> Any:
     import torch
 
     from marft_agents.generation.sampling import SamplingParams
@@ -293,11 +305,8 @@ def word_team(
     from marft_agents.models.random_models import LINEAR_LAYERS
     from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 
-    mapping = dict(agents) if isinstance(agents, dict) else {agent: agent for agent in agents}
     adapters = list(dict.fromkeys(adapter for adapter in mapping.values() if adapter is not None))
-    base = AdaptedBase(
-        word_model(model_seed, **model), adapters, LoraSettings(rank, 2 * rank, LINEAR_LAYERS), seed=seed
-    )
+    base = AdaptedBase(pretrained, adapters, LoraSettings(rank, 2 * rank, LINEAR_LAYERS), seed=seed)
     generator = torch.Generator().manual_seed(seed)
     for adapter in adapters:
         for tensor in base.parameters(adapter).values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,15 +38,18 @@ ROOT = Path(__file__).parents[3]
 MARKET = ("buyer_0", "seller_0")
 
 
-def saved(folder, *, updates=1, **knobs):
-    """Train a little and save; return team, learner and the checkpoint."""
+@cache
+def trained():
     team = word_team(MARKET, stir=0.3)
     learner = Learner(team, LearnerSettings(policy_lr=1e-2))
-    trajectories = play(team)
-    for _ in range(updates):
-        learner.update(trajectories)
-        path = checkpoint.save(folder, team, learner, **knobs)
-    return team, learner, path
+    learner.update(play(team))
+    return team, learner
+
+
+def saved(folder, **knobs):
+    """Save a team of its own after one update; return team, learner and the checkpoint."""
+    team, learner = copy.deepcopy(trained())
+    return team, learner, checkpoint.save(folder, team, learner, **knobs)
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +208,10 @@ def test_only_adapters_can_be_loaded(tmp_path):
 
 
 def test_old_checkpoints_are_dropped(tmp_path):
-    saved(tmp_path, updates=7, keep=2, keep_every=3)
+    team, learner, _ = saved(tmp_path, keep=2, keep_every=3)
+    for _ in range(6):
+        learner.update([])
+        checkpoint.save(tmp_path, team, learner, keep=2, keep_every=3)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"update-{n:05d}" for n in (3, 6, 7)]
 
 
@@ -217,12 +225,6 @@ def test_a_repeated_update_replaces_its_checkpoint(tmp_path):
 
 
 # ------------------------------------------------------------------ bad input
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """The path of a checkpoint for tests that only read it."""
-    return saved(tmp_path_factory.mktemp("kept"))[2]
 
 
 @pytest.mark.parametrize(
@@ -245,11 +247,11 @@ def kept(tmp_path_factory):
         lambda path, team: checkpoint.load(path, team, Learner(team, LearnerSettings(policy_lr=1e-2))),
     ],
 )
-def test_a_checkpoint_of_another_team_names_both(kept, team, message, load):
+def test_a_checkpoint_of_another_team_names_both(written, team, message, load):
     other = team()
     before = adapters(other)
-    with pytest.raises(CheckpointError, match=f"{kept.name}.*{message}"):
-        load(kept, other)
+    with pytest.raises(CheckpointError, match=f"{written.name}.*{message}"):
+        load(written, other)
     assert moved(before, adapters(other)) == set()
 
 
