@@ -14,7 +14,11 @@ from marft_agents.rollouts.rollout import collect, training_episodes
 from tests.helpers.fakes import Market
 
 # Adam with a huge epsilon is plain gradient descent with step lr / epsilon: what moved is the gradient.
-DESCENT = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9, "critic_lr": 1e-9, "trace_decay": 0.9}
+# Sixteen small passes of the critic are a third of an update's time, where a test is about something else.
+BRIEF_CRITIC = {"value_epochs": 1, "value_mini_batches": 2}
+# The critic stays at 0: more than one pass would only take time.
+IDLE_CRITIC = {"critic_lr": 1e-9, "value_epochs": 1, "value_mini_batches": 1}
+DESCENT = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9, "trace_decay": 0.9, **IDLE_CRITIC}
 
 
 _PLAYED = {}

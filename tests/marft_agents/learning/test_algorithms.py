@@ -45,7 +45,7 @@ class Solo(Market):
 def table(name, **knobs):
     """Return an algorithm's settings for a few updates."""
     chosen = ALGORITHMS[name]
-    early = {"value_warmup": 0} if chosen.critic else {}
+    early = {"value_warmup": 0, "value_epochs": 1, "value_mini_batches": 1} if chosen.critic else {}
     return settings_for(name, learner_settings(name, **(early | knobs)), len(CAST[name]))
 
 
@@ -124,8 +124,9 @@ def test_dr_grpo_divides_by_the_token_limit_whatever_the_longest_action():
     assert_stepped_along(before["buyer_0"], adapters(team)["buyer_0"], wanted)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("ppo-a", "ppo-t", "mappo")])
 def test_the_step_depends_neither_on_the_micro_batch_nor_on_the_order_of_episodes(name):
+    """Those left out add up as marft-a, marft-t and ippo do, of other agents or with other credit."""
     steps = []
     for size, seed in ((64, None), (3, 5)):
         team = ragged_team(name)

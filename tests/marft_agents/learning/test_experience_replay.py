@@ -23,7 +23,7 @@ from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
 from tests.helpers.fakes import CopyDigit, word_team
-from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
+from tests.helpers.naive import BRIEF_CRITIC, DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 from tests.helpers.run_outcome import outcome
 
 MARKET = ("buyer_0", "seller_0")
@@ -127,7 +127,7 @@ def _solved(*actions):
 def test_solved_episodes_are_replayed_in_later_updates_and_a_resume_is_exact(tmp_path):
     def run(folder, updates):
         team = word_team(CopyDigit.speakers, sampling=SamplingParams(top_k=12, max_new_tokens=2), stir=0.2)
-        settings = LearnerSettings(policy_lr=1e-2, mini_batches=2, replay_share=0.5)
+        settings = LearnerSettings(policy_lr=1e-2, mini_batches=2, replay_share=0.5, **BRIEF_CRITIC)
         learner = Learner(team, settings, seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
         records = RunFolder(folder, {}, resume_at=done)

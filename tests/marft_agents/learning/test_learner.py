@@ -32,6 +32,7 @@ from tests.helpers.fakes import CopyDigit, Market, Probe, word_model, word_team
 from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
 MARKET = ("buyer_0", "seller_0")
+SHARED = dict.fromkeys(MARKET, "shared")
 PLAIN = SamplingParams(max_new_tokens=4)
 SHARP = SamplingParams(temperature=0.7, top_k=12, top_p=0.9, max_new_tokens=4)
 KINDS = [("action", "sum"), ("action", "token"), ("action", "word"), ("token", "sum")]
@@ -52,7 +53,8 @@ def everything(team):
 @pytest.mark.parametrize(("level", "normalisation"), KINDS)
 def test_the_ratio_of_the_first_pass_is_one(level, normalisation, sampling):
     team = word_team(MARKET, sampling=sampling, stir=0.3)
-    learner = Learner(team, LearnerSettings(level=level, normalisation=normalisation, micro_batch=5))
+    settings = LearnerSettings(level=level, normalisation=normalisation, micro_batch=5, value_epochs=1)
+    learner = Learner(team, settings)
     metrics = learner.update(play(team))
     for agent in MARKET:
         assert metrics[f"{agent}/first_pass_log_ratio_max"] < 1e-4
@@ -72,17 +74,18 @@ def test_a_ratio_that_is_not_one_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("level", "normalisation", "sampling", "entropy_bonus"),
+    ("cast", "level", "normalisation", "sampling", "entropy_bonus"),
     [
-        ("action", "sum", PLAIN, 0.0),
-        ("action", "word", SHARP, 0.0),
-        ("action", "token", PLAIN, 0.1),
-        ("token", "sum", PLAIN, 0.0),
-        ("token", "sum", SHARP, 0.1),
+        (MARKET, "action", "sum", PLAIN, 0.0),
+        (MARKET, "action", "word", SHARP, 0.0),
+        (MARKET, "action", "token", PLAIN, 0.1),
+        (MARKET, "token", "sum", PLAIN, 0.0),
+        (MARKET, "token", "sum", SHARP, 0.1),
+        (SHARED, "action", "word", SHARP, 0.1),
+        (SHARED, "token", "sum", PLAIN, 0.1),
     ],
 )
-@pytest.mark.parametrize("cast", [MARKET, dict.fromkeys(MARKET, "shared")], ids=["separate", "shared"])
-def test_a_step_follows_the_plain_gradient(level, normalisation, sampling, entropy_bonus, cast):
+def test_a_step_follows_the_plain_gradient(cast, level, normalisation, sampling, entropy_bonus):
     team = word_team(cast, sampling=sampling, stir=0.3)
     settings = LearnerSettings(level=level, normalisation=normalisation, entropy_bonus=entropy_bonus, **DESCENT)
     trajectories = play(team)
@@ -120,15 +123,15 @@ def test_a_team_of_one_is_single_agent_ppo(level):
 @pytest.mark.parametrize("level", ["action", "token"])
 def test_micro_batches_do_not_change_the_step(level):
     steps = {}
-    for size in (1, 8, 64):
+    for size in (1, 8):
         team = word_team(MARKET, sampling=PLAIN, stir=0.3)
         before = adapters(team)
         Learner(team, LearnerSettings(level=level, micro_batch=size, **DESCENT)).update(play(team))
         after = adapters(team)
         steps[size] = {p: {k: before[p][k] - after[p][k] for k in before[p]} for p in before}
-    for policy, size in itertools.product(MARKET, (8, 64)):
+    for policy in MARKET:
         largest = max(t.abs().max() for t in steps[1][policy].values())
-        for name, step in steps[size][policy].items():
+        for name, step in steps[8][policy].items():
             assert (step - steps[1][policy][name]).abs().max() < 1e-4 * largest
 
 
@@ -399,7 +402,8 @@ def trained(settings, updates, agents=("a_0", "b_0", "c_0"), pay=None):
             return f"digit {self.answer}"
 
     team = word_team(agents)
-    learner = Learner(team, LearnerSettings(policy_lr=0.1, entropy_bonus=0.1, **settings), seed=3)
+    steps = {"policy_lr": 0.1, "entropy_bonus": 0.1, "value_epochs": 1, "value_mini_batches": 1}
+    learner = Learner(team, LearnerSettings(**steps, **settings), seed=3)
     found = []
     for _ in range(updates):
         before = adapters(team)
@@ -426,9 +430,9 @@ def test_the_order_of_agents_within_an_update():
 
 def test_the_semi_greedy_order_starts_with_the_largest_advantages():
     # the reward comes at the end and V = 0: the further from it, the smaller the advantages
-    drawn = trained({"agent_order": "semi-greedy", "discount": 0.5}, 6, pay=1.0)
+    drawn = trained({"agent_order": "semi-greedy", "discount": 0.5}, 4, pay=1.0)
     assert set(drawn) == {"cab", "cba"}
-    alike = trained({"agent_order": "semi-greedy", "credit": "round"}, 9, pay=1.0)
+    alike = trained({"agent_order": "semi-greedy", "credit": "round"}, 3, pay=1.0)
     assert {order[0] for order in alike} == {"a", "b", "c"}
 
 
@@ -553,9 +557,15 @@ def test_a_frozen_agent_plays_the_bare_base_and_is_not_trained():
     assert not any(key.startswith("seller_0") for key in metrics)
 
 
-@pytest.mark.parametrize("frozen", MARKET)
-@pytest.mark.parametrize("level", ["action", "token"])
-@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize(
+    ("frozen", "level", "cut"),
+    [
+        ("buyer_0", "action", False),
+        ("buyer_0", "token", True),
+        ("seller_0", "action", True),
+        ("seller_0", "token", False),
+    ],
+)
 def test_a_team_learns_beside_a_scripted_agent(frozen, level, cut):
     [learning] = set(MARKET) - {frozen}
     team = word_team([learning], stir=0.3)
@@ -585,8 +595,8 @@ def test_a_team_learns_beside_a_scripted_agent(frozen, level, cut):
 
 def test_entropy_bonus_raises_the_entropy():
     team = word_team(MARKET, sampling=SHARP, stir=0.3)
-    learner = Learner(team, LearnerSettings(policy_lr=0.01, entropy_bonus=10.0))
-    entropies = [learner.update(play(team))["buyer_0/entropy"] for _ in range(6)]
+    learner = Learner(team, LearnerSettings(policy_lr=0.02, entropy_bonus=10.0))
+    entropies = [learner.update(play(team))["buyer_0/entropy"] for _ in range(3)]
     assert entropies[-1] > entropies[0] + 0.1
 
 
@@ -737,9 +747,9 @@ def test_step_sizes_follow_the_schedule():
 
 def test_the_critic_learns_the_return():
     team = word_team(MARKET)
-    learner = Learner(team, LearnerSettings(critic_lr=1e-2, policy_lr=1e-9, value_epochs=8, discount=1.0))
+    learner = Learner(team, LearnerSettings(critic_lr=1e-2, value_warmup=5, value_epochs=8, discount=1.0))
     trajectories = play(team, lambda: Market(rounds=2), episodes=16)
-    first, *_, last = [learner.update(trajectories) for _ in range(12)]
+    first, *_, last = [learner.update(trajectories) for _ in range(5)]
     assert last["critic/explained_variance"] > 0.5 > first["critic/explained_variance"]
     returns = np.mean([t.team_return for t in trajectories])
     assert 0.2 * returns < last["critic/value_mean"] < returns

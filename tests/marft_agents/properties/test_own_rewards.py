@@ -20,7 +20,7 @@ from marft_agents.runs.run_folder import episode_record
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
 from tests.helpers.fakes import CopyDigit, Market, Probe, word_team
-from tests.helpers.naive import DESCENT, adapters
+from tests.helpers.naive import DESCENT, IDLE_CRITIC, adapters
 
 MARKET = ("buyer_0", "seller_0")
 TRAINED = ("ippo", "grpo", "dr-grpo", "dapo", "gspo", "rloo", "reinforce++", "at-grpo", "c3")
@@ -67,7 +67,7 @@ def steps(trajectories, name, agents, rewards):
     """Return by policy, flat, the step that one update of plain gradient descent takes."""
     chosen = ALGORITHMS[name]
     settings = {
-        key: value for key, value in DESCENT.items() if chosen.critic or key not in ("critic_lr", "trace_decay")
+        key: value for key, value in DESCENT.items() if chosen.critic or key not in (*IDLE_CRITIC, "trace_decay")
     }
     team = word_team(agents, sampling=SAMPLING, stir=0.3)
     before = adapters(team)

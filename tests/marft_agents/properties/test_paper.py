@@ -18,7 +18,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 from tests.helpers.fakes import Market, word_model, word_team
-from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
+from tests.helpers.naive import BRIEF_CRITIC, DESCENT, adapters, assert_stepped_along, logprobs, moved, play
 from tests.helpers.restated import token_backup
 from tests.helpers.rows import credited
 
@@ -173,7 +173,8 @@ def test_the_step_is_skipped_where_the_mean_kl_of_all_its_decisions_exceeds_the_
         found = torch.cat(log_ratios)
         kl = (found.exp() - 1 - found).mean().item()
         before = adapters(team)
-        chosen = LearnerSettings(level=level, policy_lr=0.01, micro_batch=2, kl_stop=bound and bound * kl)
+        sizes = {"micro_batch": 8, **BRIEF_CRITIC}
+        chosen = LearnerSettings(level=level, policy_lr=0.01, kl_stop=bound and bound * kl, **sizes)
         metrics = Learner(team, chosen).update(trajectories)
         return kl, metrics, moved(before, adapters(team))
 

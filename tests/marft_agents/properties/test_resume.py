@@ -19,6 +19,7 @@ from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import Market, word_team
 from tests.helpers.full_disk import largest_file
+from tests.helpers.naive import BRIEF_CRITIC
 from tests.helpers.run_outcome import outcome
 from tests.marft_agents.properties.killed_run import UPDATES, build, train, trainer
 
@@ -51,11 +52,13 @@ def test_k_updates_and_the_rest_are_all_updates(tmp_path, uninterrupted, k):
 def test_other_settings_resume_exactly_too(tmp_path, knobs):
     def run(folder, updates):
         team = word_team(["buyer_0", "seller_0"])
-        settings = LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, ppo_epochs=2, mini_batches=2, **knobs)
+        settings = LearnerSettings(
+            policy_lr=1e-2, critic_lr=1e-2, ppo_epochs=2, mini_batches=2, **BRIEF_CRITIC, **knobs
+        )
         learner = Learner(team, settings, seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
         records = RunFolder(folder, {}, resume_at=done)
-        Trainer(Market, team, learner, TrainingSchedule(updates=updates, groups=3), folder=records).run()
+        Trainer(Market, team, learner, TrainingSchedule(updates=updates, groups=2), folder=records).run()
         records.close()
 
     run(tmp_path / "whole", 4)

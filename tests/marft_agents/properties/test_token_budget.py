@@ -16,6 +16,7 @@ from marft_agents.runs.trainer import Trainer
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.naive import BRIEF_CRITIC
 from tests.helpers.run_outcome import outcome
 
 PER_UPDATE = (42, 84)  # tokens of an update: 6 episodes of 7 turns of one or two tokens
@@ -36,7 +37,7 @@ def run(folder, *, die=None, knobs=None, every=0, **schedule):
         **schedule: of the run.
     """
     team = word_team(["buyer_0", "seller_0"])
-    learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **(knobs or {})), seed=4)
+    learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **BRIEF_CRITIC, **(knobs or {})), seed=4)
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {}, resume_at=done)
     validator = Validator(lambda: Market(cut=True), team, [{"seed": 1}], every=every) if every else None

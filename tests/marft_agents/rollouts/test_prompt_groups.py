@@ -21,7 +21,7 @@ from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
 from tests.helpers.chooser import Chooser, spell
 from tests.helpers.fakes import CopyDigit, Market, word_team
-from tests.helpers.naive import adapters, moved
+from tests.helpers.naive import BRIEF_CRITIC, adapters, moved
 from tests.helpers.played_groups import gather
 from tests.helpers.run_outcome import outcome
 
@@ -222,7 +222,9 @@ def run(folder, knobs, last=None):
     """Train a run, from its newest checkpoint if there is one, until its end or its death; return its steps."""
     Mortal.steps, Mortal.last = 0, last
     team = word_team(["speaker_0", "actor_0"])
-    learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **knobs), seed=1, total_updates=4)
+    learner = Learner(
+        team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **BRIEF_CRITIC, **knobs), seed=1, total_updates=4
+    )
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {}, resume_at=done)
     schedule = TrainingSchedule(updates=4, groups=4, group_size=2, branched_turns=1, seed=3)

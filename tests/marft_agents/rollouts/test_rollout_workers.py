@@ -34,10 +34,11 @@ from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_common.installation import pip_install
 from tests.helpers.fakes import Market, word_team
+from tests.helpers.naive import BRIEF_CRITIC
 from tests.helpers.run_outcome import outcome
 
 SCHEDULE = TrainingSchedule(updates=2, groups=4, group_size=2, seed=3)
-SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2)
+SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2, **BRIEF_CRITIC)
 
 
 def new_team():

@@ -23,6 +23,7 @@ from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import Market, Probe, word_team
+from tests.helpers.naive import BRIEF_CRITIC
 from tests.helpers.rows import rows_of
 from tests.helpers.run_outcome import outcome
 
@@ -34,7 +35,7 @@ def train(
 ) -> Trainer:
     """Train a run that explodes, from its newest checkpoint if there is one."""
     team = word_team(list(game().possible_agents))
-    plan = {"critic_lr": 1e-2, "ppo_epochs": 2, "mini_batches": 2, "lr_schedule": "cosine"} | settings
+    plan = {"critic_lr": 1e-2, "ppo_epochs": 2, "mini_batches": 2, "lr_schedule": "cosine"} | BRIEF_CRITIC | settings
     learner = Learner(team, LearnerSettings(policy_lr=lr, **plan), seed=3, total_updates=UPDATES)
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {}, resume_at=done)

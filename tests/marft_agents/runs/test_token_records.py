@@ -15,6 +15,7 @@ from marft_agents.runs.token_records import TokenRecorder, pieces_of
 from marft_agents.runs.trainer import Trainer
 from marft_envs import make
 from tests.helpers.fakes import CopyDigit, word_team
+from tests.helpers.naive import BRIEF_CRITIC
 
 
 def decode(ids):
@@ -37,7 +38,9 @@ def test_bytes_that_never_make_a_character_are_given_up():
 
 def trained(folder, level="action", **schedule):
     team = word_team(["speaker_0", "actor_0"])
-    learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, level=level), seed=4, total_updates=2)
+    learner = Learner(
+        team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, level=level, **BRIEF_CRITIC), seed=4, total_updates=2
+    )
     records = RunFolder(folder, {})
     batches = []
     plan = TrainingSchedule(updates=2, groups=3, group_size=2, **schedule)

@@ -21,6 +21,7 @@ from marft_agents.runs.validation import Best, Validator, better, validations
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Trajectory
 from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.naive import BRIEF_CRITIC
 from tests.helpers.played_groups import gather
 
 SCENARIOS = [{"seed": i} for i in range(6)]
@@ -35,7 +36,7 @@ class Scripted(Validator):
 
 def run(folder, updates, every=0, script=None, **schedule):
     team = word_team(["speaker_0", "actor_0"])
-    learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2), seed=4, total_updates=4)
+    learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **BRIEF_CRITIC), seed=4, total_updates=4)
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     validator = None
     if script is not None:
@@ -221,7 +222,7 @@ def test_epochs_resume_exactly(tmp_path):
 
     def train(folder, updates):
         team = word_team(["buyer_0", "seller_0"])
-        learner = Learner(team, LearnerSettings(policy_lr=1e-2), seed=4, total_updates=4)
+        learner = Learner(team, LearnerSettings(policy_lr=1e-2, **BRIEF_CRITIC), seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
         records = RunFolder(folder, {}, resume_at=done)
         schedule = TrainingSchedule(epochs=1, groups=2, group_size=1, num_envs=1)
