@@ -27,7 +27,7 @@ from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import Request
 from marft_agents.runs import checkpoint
 from tests.helpers.fakes import CopyDigit
-from tests.helpers.naive import adapters, play
+from tests.helpers.naive import BRIEF_CRITIC, adapters, play
 from tests.marft_agents.properties.model_families import CHATML, FAMILIES, save_family
 
 SAMPLING = SamplingParams(max_new_tokens=3)
@@ -121,7 +121,7 @@ def test_blocks_of_steps_with_padding_sample_the_same_actions(name, folder):
 def test_a_family_trains_and_resumes(name, folder, tmp_path):
     team = build(folder(name))
     before = adapters(team)
-    learner = Learner(team, LearnerSettings(policy_lr=1e-2, entropy_bonus=0.1))
+    learner = Learner(team, LearnerSettings(policy_lr=1e-2, entropy_bonus=0.1, **BRIEF_CRITIC))
     learner.update(play(team, Profiles, episodes=4))
     assert all(
         not torch.equal(before[p][k], v) for p, own in adapters(team).items() for k, v in own.items() if "B" in k
@@ -133,9 +133,10 @@ def test_a_family_trains_and_resumes(name, folder, tmp_path):
     assert checkpoint.load(path, other, resumed) == 1
     for trained, one in ((learner, team), (resumed, other)):
         trained.update(play(one, Profiles, episodes=4, seed=1))
+    found = adapters(other)
     for policy, tensors in adapters(team).items():
         for key, tensor in tensors.items():
-            torch.testing.assert_close(adapters(other)[policy][key], tensor, rtol=0, atol=0)
+            torch.testing.assert_close(found[policy][key], tensor, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.refused])
