@@ -31,10 +31,10 @@ def _end_worker():
     client.close()
 
 
-@pytest.mark.parametrize("team", ["solo", "duo"])
-def test_the_gold_answer_of_every_generator_scores_one(team):
+def test_the_gold_answer_of_every_generator_scores_one():
     lost = []
-    for generator in GENERATORS:
+    for place, generator in enumerate(GENERATORS):
+        team = ("solo", "duo")[place % 2]
         env = marft_envs.make(f"marft/reasoning_{generator}_{team}-v0", size=2)
         oracle = oracle_of(env)
         env.reset(seed=0, options={"index": 1})
