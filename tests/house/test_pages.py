@@ -43,7 +43,8 @@ from tests.house.run_page import SEPARATOR
 
 AGENTS = ("docs/agents.md",)  # test_agents_page.py follows it
 TUTORIAL = tuple(rows_of_the_index("Tutorial"))
-LONG = ("README.md", "docs/command_line.md", "docs/learner.md", "docs/tasks.md", *TUTORIAL)  # they train
+WITH_MODELS = ("command_line", "extending", "learner", "own_algorithm", "tasks")
+LONG = ("README.md", *(f"docs/{name}.md" for name in WITH_MODELS), *TUTORIAL)
 RUN = [(page,) for page in PAGES if page not in (*TUTORIAL, *QUOTING, *AGENTS)] + [TUTORIAL]
 OWN_SETTINGS = {"luck.toml": GraderSettings.of, "hotel.toml": ToolFile.read}  # files that are no config of a command
 

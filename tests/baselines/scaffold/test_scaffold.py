@@ -153,6 +153,7 @@ def _train_here(package, out, monkeypatch):
     assert main(["train", "--env", DUO, "--model", "tiny", *SMALL, "--out", str(out)]) == 0
 
 
+@pytest.mark.long
 def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path, monkeypatch, capsys):
     package = create("riddle_book", tmp_path)
     python = _lay_environment(tmp_path / "venv")

@@ -277,7 +277,7 @@ def test_a_zygote_serves_one_submission(jail):
     assert zygotes(jail) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)])
 def test_without_a_zygote_the_interpreter_is_executed(number):
     """One that was killed answers at once, one that hangs never; three of them, and the runner tries no more."""
     with JailClient("none", native=True) as jail:
