@@ -154,7 +154,7 @@ def test_a_killed_and_resumed_benchmark_equals_an_undisturbed_one(finished, tmp_
 
 
 def test_a_failing_cell_is_a_record_and_the_others_go_on(finished, tmp_path, monkeypatch, capsys):
-    plan = write_plan(tmp_path, ("team", "muted", "solo@tokens", "vote@tokens"))
+    plan = write_plan(tmp_path, ("team", "solo@tokens", "vote@tokens"))
     real = arms._play
 
     def play(plan, cell, folder):
@@ -169,7 +169,7 @@ def test_a_failing_cell_is_a_record_and_the_others_go_on(finished, tmp_path, mon
     assert cell(tmp_path, "team")["failure"] == "OSError: no space left"
     assert "scores" not in cell(tmp_path, "team")
     assert "needs stories--laptop_duo--team--marft-a--seed-0, which failed" in cell(tmp_path, "vote@tokens")["failure"]
-    assert cell(tmp_path, "muted")["failure"] is None
+    assert cell(tmp_path, "solo@tokens")["failure"] is None
     assert "Failed cell stories--laptop_duo--team" in (tmp_path / "out" / "table.md").read_text()
 
     monkeypatch.setattr(arms, "_play", real)

@@ -284,8 +284,8 @@ def test_eval_of_a_checkpoint_uses_its_sampling_parameters_and_keeps_scores(caps
     assert len((out / "episodes.jsonl").read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize("algorithm", ["marft-t", "ppo-a", "ppo-t", "dapo", "c3"])
-def test_every_algorithm_trains(capsys, tmp_path, algorithm):
+@pytest.mark.parametrize("algorithm", ["ppo-t", "dapo", "c3"])  # one agent, groups, branches
+def test_algorithms_of_each_kind_train(capsys, tmp_path, algorithm):
     env = "marft/gsm8k_solo-v0" if algorithm.startswith("ppo") else DUO
     arguments = [env if a == DUO else a for a in TINY_TRAINING]
     code, out, err = run(capsys, *arguments, "--algorithm", algorithm, "--out", tmp_path / "run")

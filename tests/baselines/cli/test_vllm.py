@@ -3,11 +3,12 @@
 import importlib.util
 import os
 import socket
-import subprocess
 import sys
 
 import pytest
+import torch
 
+from baselines.cli import vllm
 from baselines.cli.main import main
 from marft_agents.policies.server_log import last_error, log_path
 from marft_common.installation import pip_install
@@ -19,6 +20,33 @@ import os, sys
 print(*sys.argv[1:], "updates:", os.environ["VLLM_ALLOW_RUNTIME_LORA_UPDATING"])
 sys.exit("ValueError: no engine")
 """
+
+
+def forked(arguments, shown, folder):
+    """Run a command that replaces its process, in a fork: a new one would import torch anew.
+
+    Args:
+        arguments: of `marft`.
+        shown: file that gets its output.
+        folder: where it finds further packages.
+
+    Returns:
+        The exit code.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), 1)
+            os.dup2(1, 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            sys.path.insert(0, str(folder))
+            importlib.invalidate_caches()
+            os.environ["PYTHONPATH"] = str(folder)
+            vllm.default_device = lambda: torch.device("cpu")
+            main(arguments)
+        finally:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_what_vllm_is_started_with_and_where_it_logs(tmp_path, monkeypatch):
@@ -33,17 +61,9 @@ def test_what_vllm_is_started_with_and_where_it_logs(tmp_path, monkeypatch):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     flags = ["--model", str(tmp_path / "words"), "--port", str(port), "--rank", "9", "--", "--max-model-len", "99"]
-    path = os.pathsep.join([str(tmp_path / "packages"), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-m", "baselines.cli.main", "vllm", *flags],
-        env=os.environ | {"PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    announced, *printed = done.stdout.splitlines()
+    shown = tmp_path / "shown"
+    assert forked(["vllm", *flags], shown, tmp_path / "packages") == 1, shown.read_text()
+    announced, *printed = shown.read_text().splitlines()
     assert announced == f"for marft train --sampler http://127.0.0.1:{port}/v1; log: {log_path(port)}"
     assert log_path(port).read_text().splitlines() == printed
     [arguments, _] = printed
