@@ -51,7 +51,7 @@ def shared(jail):
     path = f"{jail.box}/shared"
     with open(path, "wb") as file:
         file.write(os.urandom(NUM_PAGES * mmap.PAGESIZE))
-        os.fsync(file.fileno())
+        os.fdatasync(file.fileno())  # `os.fsync` waits for nothing in tests
     os.chmod(path, 0o644)
     return path
 
