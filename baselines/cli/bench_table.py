@@ -12,7 +12,8 @@ from pathlib import Path
 
 from baselines.cli.main import guarded
 from baselines.cli.terminal import say
-from baselines.results.bench_records import export, read_records
+from baselines.experiment.config_files import close_to
+from baselines.results.bench_records import RecordsError, export, read_records
 from baselines.results.table_text import fill_page, markdown, save_curves, terminal, to_json
 from baselines.results.tables import REFERENCE, tables_of, tasks_as_arms
 from baselines.results.token_slope import needed_by_game, slope_table
@@ -45,7 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
     given = parser.parse_args(arguments)
     records = read_records(given.places)
-    tables = tables_of(tasks_as_arms(records) if given.tasks_as_arms else records, given.reference)
+    compared = tasks_as_arms(records) if given.tasks_as_arms else records
+    arms = list(dict.fromkeys(record["arm"] for record in compared))
+    if given.reference not in (REFERENCE, *arms):
+        raise RecordsError(
+            f"--reference {given.reference}: the records have no such arm{close_to(given.reference, arms)}"
+        )
+    tables = tables_of(compared, given.reference)
     if given.export:
         export(records, given.export)
     if given.curve:

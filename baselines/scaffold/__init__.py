@@ -24,7 +24,7 @@ TEAMS = ("solo", "duo")
 
 
 class ScaffoldError(ValueError):
-    """Unusable package name, or a folder that exists already; the message says what to do."""
+    """Unusable package name or folder; the message says what to do."""
 
 
 def create(name: str, parent: Path, namespace: str = "my") -> Path:
@@ -39,19 +39,20 @@ def create(name: str, parent: Path, namespace: str = "my") -> Path:
         The folder of the package.
 
     Raises:
-        ScaffoldError: The name or the namespace cannot be used, or the folder exists.
-        OSError: The folder cannot be written.
+        ScaffoldError: The name or the namespace cannot be used, or the folder exists or cannot be written.
     """
     check_spelling(name, namespace)
     target = parent.expanduser() / name
     if target.exists():  # first: Python takes a folder of that name here for a package
         raise ScaffoldError(f"{target} exists already; choose another name or another --dir")
     check_free(name, namespace)
-    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{name}.{os.getpid()}.part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         _fill(temporary, name, namespace)
         temporary.rename(target)
+    except OSError as error:
+        raise ScaffoldError(f"{target} cannot be written ({error.strerror}); give another --dir") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return target

@@ -288,6 +288,12 @@ def test_another_reference_can_be_chosen():
     assert table.rows[0].difference[0] == pytest.approx(np.mean(SOLO) - np.mean(TEAM))
 
 
+def test_a_reference_that_no_record_has_is_refused(tmp_path):
+    export(hand(), tmp_path / "records.json")
+    with pytest.raises(RecordsError, match="--reference taem: the records have no such arm; did you mean 'team'"):
+        main([str(tmp_path / "records.json"), "--reference", "taem"])
+
+
 def test_tasks_that_differ_in_one_setting_can_be_the_rows_of_one_table():
     loud, mute = [[1], [1], [0], [1]], [[0], [1], [0], [0]]
     records = [record("team", seed, loud, task="full", cell=f"full-{seed}") for seed in (0, 1)]

@@ -108,12 +108,18 @@ def test_a_folder_that_exists_stays_as_it_is(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["riddles", "notes.txt"]
 
 
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ScaffoldError, match=r"file/word_games cannot be written \(.*\); give another --dir"):
+        create("word_games", tmp_path / "file")
+
+
 def test_what_fails_midway_leaves_nothing(tmp_path, monkeypatch):
     def fails(*arguments, **keywords):
-        raise OSError("no space left")
+        raise OSError(28, "no space left")
 
     monkeypatch.setattr(scaffold.runpy, "run_path", fails)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(ScaffoldError, match="no space left"):
         create("riddles", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
