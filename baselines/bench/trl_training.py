@@ -37,6 +37,7 @@ from baselines.experiment.experiment import Experiment
 from baselines.experiment.progress import Ended, Progress, Started, Updated, silent
 from baselines.experiment.run_surface import keep_surface
 from marft_agents.metric_names import TOKENS_TOTAL
+from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.chat_template import messages_of, turns_of
 from marft_agents.models.model_error import ModelError
 from marft_agents.models.pretrained import load
@@ -161,13 +162,13 @@ def train_with_trl(experiment: Experiment, out: Path, *, progress: Progress = si
     from datasets import Dataset
     from peft import get_peft_model_state_dict
     from safetensors.torch import save
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     if checkpoint.latest(out / "checkpoints") is not None:
         return
     if (out / "config.json").is_file():  # of a killed training
         shutil.rmtree(out)
-    schedule, sampling = experiment.schedule, experiment.sampling
+    schedule = experiment.schedule
     make_env = factory(experiment.env, experiment.keywords)
     env = make_env()
     keep_grades(env, out)
@@ -183,38 +184,16 @@ def train_with_trl(experiment: Experiment, out: Path, *, progress: Progress = si
         recorder = _Recorder(games, folder, schedule.budget_tokens, progress)
         loaded = load(base.name, device=base.device, dtype=base.dtype)
         loaded.model.generation_config.eos_token_id = sorted(base.end_ids)  # TRL ends completions where we do
-        settings = GRPOConfig(
-            output_dir=scratch,
-            seed=schedule.seed,
-            learning_rate=experiment.learner.policy_lr,
-            lr_scheduler_type="constant",
-            num_generations=schedule.group_size,
-            per_device_train_batch_size=schedule.group_size,  # a prompt group at a time, to save memory
-            gradient_accumulation_steps=schedule.groups,
-            max_steps=schedule.budget_tokens,  # the budget ends it earlier
-            max_completion_length=sampling.max_new_tokens,
-            temperature=sampling.temperature,
-            top_k=sampling.top_k,
-            top_p=sampling.top_p,
-            shuffle_dataset=False,  # the rows are drawn at random
-            use_cpu=base.device.type == "cpu",
-            bf16=base.dtype == torch.bfloat16,
-            dataloader_pin_memory=base.device.type == "cuda",
-            report_to="none",
-            logging_strategy="no",
-            save_strategy="no",
-            disable_tqdm=True,
-        )
         trainer = GRPOTrainer(
             model=loaded.model,
             processing_class=loaded.tokenizer,
             peft_config=copy.deepcopy(base.lora_config(games.agent)),
             reward_funcs=games,
-            args=settings,
+            args=_settings_of_trl(experiment, base, scratch),
             train_dataset=Dataset.from_list(rows),
             callbacks=[recorder],
         )
-        progress(Started(None, tuple(team.policies), schedule.budget_tokens, sampling.max_new_tokens))
+        progress(Started(None, tuple(team.policies), schedule.budget_tokens, experiment.sampling.max_new_tokens))
         trainer.train()
         progress(Ended())
         tensors = get_peft_model_state_dict(trainer.model)
@@ -225,3 +204,38 @@ def train_with_trl(experiment: Experiment, out: Path, *, progress: Progress = si
             folder.checkpoints, team, learner, notes=folder.notes, tokens_total=recorder.tokens, records=folder.lines
         )
         folder.close()
+
+
+def _settings_of_trl(experiment: Experiment, base: AdaptedBase, scratch: str) -> Any:
+    """Return the `GRPOConfig` of a training: what is taken from the experiment, and TRL's defaults for all else.
+
+    Args:
+        experiment: Configuration of the run.
+        base: Base model of the agent, for the device and the dtype.
+        scratch: Folder for files that TRL writes.
+    """
+    from trl import GRPOConfig
+
+    schedule, sampling = experiment.schedule, experiment.sampling
+    return GRPOConfig(
+        output_dir=scratch,
+        seed=schedule.seed,
+        learning_rate=experiment.learner.policy_lr,
+        lr_scheduler_type="constant",
+        num_generations=schedule.group_size,
+        per_device_train_batch_size=schedule.group_size,  # a prompt group at a time, to save memory
+        gradient_accumulation_steps=schedule.groups,
+        max_steps=schedule.budget_tokens,  # the budget ends it earlier
+        max_completion_length=sampling.max_new_tokens,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        shuffle_dataset=False,  # the rows are drawn at random
+        use_cpu=base.device.type == "cpu",
+        bf16=base.dtype == torch.bfloat16,
+        dataloader_pin_memory=base.device.type == "cuda",
+        report_to="none",
+        logging_strategy="no",
+        save_strategy="no",
+        disable_tqdm=True,
+    )
