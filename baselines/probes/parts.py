@@ -94,9 +94,8 @@ class PartsTasks(TaskList):
         agents = roster.agents
         if len(agents) not in (1, self.parts):
             raise ValueError(f"{self.name}: found {len(agents)} agents, wanted {self.parts} or 1")
-        rng = np.random.default_rng(
-            [GAMES.index(self.game), self.parts, int(task.split == "test"), self.index(task.id)]
-        )
+        split = list(_TASKS).index(task.split)
+        rng = np.random.default_rng([GAMES.index(self.game), self.parts, split, self.index(task.id)])
         digits = rng.integers(DIGITS, size=self.parts if self.game == "parts" else 1).tolist()
         wanted = [(digits[k if self.game == "parts" else 0] + k) % DIGITS for k in range(self.parts)]
         told = [f"digit {digit}" for digit in digits]

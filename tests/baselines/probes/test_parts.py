@@ -1,5 +1,6 @@
 """Probe games in parts: an oracle solves them, links alone need a message, and one agent can do all."""
 
+import numpy as np
 import pytest
 
 import marft_envs
@@ -34,6 +35,14 @@ def test_one_agent_is_told_all_digits_and_gives_all_answers(game):
     env.reset(seed=0, options={"index": 3})
     env.step(oracle)
     assert (env.rewards["agent_0"], env.infos["agent_0"]["success"]) == (1.0, True)
+
+
+def test_each_split_draws_its_own_digits():
+    roster, drawn = team_of("parts", 8).roster, set()
+    for split in ("train", "test", "bench"):
+        tasks = PartsTasks("parts", 8, split)
+        drawn.add(tuple(tasks.begin(tasks[0], roster, np.random.default_rng(0)).wanted))
+    assert len(drawn) == 3
 
 
 @pytest.mark.parametrize("game", GAMES)
