@@ -60,7 +60,7 @@ def cells_of_row(row: ArmRow) -> list[str]:
         _interval(row.success),
         _difference(row),
         "-" if row.p_value is None else "<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
-        _number(row.detectable, ".3f"),
+        _detectable(row.detectable),
         _number(row.training_tokens, ",.0f"),
         _number(row.updates, ",.1f"),
         _number(row.episodes, ",.0f"),
@@ -92,6 +92,11 @@ def _interval(values: tuple[float, float, float], *, sign: bool = False) -> str:
     form = "+.3f" if sign else ".3f"
     mean, low, high = (format(value, form) for value in values)
     return f"{mean} [{low}, {high}]"
+
+
+def _detectable(effect: float | None) -> str:
+    """Return a minimum detectable effect; no difference of shares exceeds 1."""
+    return "> 1" if effect is not None and effect > 1 else _number(effect, ".3f")
 
 
 def _number(value: float | None, form: str) -> str:
@@ -127,7 +132,7 @@ def notes_of(table: TaskTable) -> list[str]:
                 f"{_interval(row.coordination_gap, sign=True)}{_mark(row)}."
             )
     detectable = [row.detectable for row in table.rows if row.detectable is not None]
-    ends = f"{min(detectable):.3f} to {max(detectable):.3f}. " if detectable else ""
+    ends = f"{_detectable(min(detectable))} to {_detectable(max(detectable))}. " if detectable else ""
     said.append(
         f"{f'MDE, the smallest true difference found with 80 % power: {ends}' if ends else ''}"
         "Tokens but those of training are per answer."
@@ -221,7 +226,7 @@ def overview(tables: Sequence[TaskTable]) -> str:
             cells = ["-" if row is None else _interval(row.success) + _mark(row) for row in rows]
             first = next(row for row in rows if row is not None)  # the team, which `arms` names first
             cells.append(_difference(first))
-            cells.append(_number(first.detectable, ".3f"))
+            cells.append(_detectable(first.detectable))
             lines.append((first.success[0], f"| {table.task} | {team} | {algorithm} | {' | '.join(cells)} |"))
     columns = ["task", "team", "algorithm", *arms, f"{arms[0]} - {tables[0].reference}", "MDE"]
     head = ["### Success [95 %] of all tasks", "", f"| {' | '.join(columns)} |"]

@@ -226,6 +226,15 @@ def test_few_problems_and_many_failed_episodes_carry_no_claim():
     assert limit == "more than 5% of the answers failed, here or in the arm that it is compared with"
 
 
+def test_no_difference_of_shares_is_said_to_be_larger_than_one():
+    even = [record("solo@tokens", seed, [[0]] * 32) for seed in (0, 1)]
+    odd = [record("team", seed, [[seed]] * 31 + [[0]]) for seed in (0, 1)]
+    [table] = tables_of([*even, *odd])
+    assert max(row.detectable or 0 for row in table.rows) > 1
+    assert "| > 1 |" in markdown([table])
+    assert "with 80 % power: > 1 to > 1." in markdown([table])
+
+
 def test_settings_of_an_arm_and_the_grid_they_come_from_stand_under_the_table():
     assert "Settings" not in markdown(tables_of(hand()))
     trials = [
