@@ -17,7 +17,7 @@ from envs_data import DataError
 from marft_envs.data.column_formats import Fields, MetaValue, read_gold, read_id, read_meta, read_prompt, recognise
 from marft_envs.data.files import Row
 from marft_envs.data.golds import Gold, check_gold
-from marft_envs.data.sources import Hub, installed_hub, open_source
+from marft_envs.data.sources import Hub, Source, installed_hub, open_source
 from marft_envs.game.task import Task
 
 __all__ = ["KINDS", "DataError", "load_tasks", "row_of"]
@@ -54,6 +54,18 @@ def load_tasks(
     if not isinstance(data, str) or not data:
         raise DataError("data", repr(data), '"embedded", "hub:OWNER/NAME" or a path', "name one of these")
     source = open_source(kind, data, split, hub)
+    if data.partition(":")[0] != "embedded":
+        return _tasks(kind, split, source)
+    place = kind, data, split  # the rows have the checksum of the manifest, so they are those that were checked before
+    if place not in _CHECKED:
+        _CHECKED[place] = tuple(_tasks(kind, split, source))
+    return list(_CHECKED[place])
+
+
+_CHECKED: dict[tuple[str, str, str], tuple[Task, ...]] = {}  # tasks of embedded sets, by kind, data and split
+
+
+def _tasks(kind: str, split: str, source: Source) -> list[Task]:
     tasks = [_task(kind, f"{source.name}-{split}-{i:05d}", split, row) for i, row in enumerate(source.rows)]
     places: dict[str, str] = {}
     for task, row in zip(tasks, source.rows, strict=True):

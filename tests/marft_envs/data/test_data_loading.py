@@ -108,6 +108,15 @@ def test_embedded_sets_become_tasks(kind, split):
     assert all(task.prompt and task.answer and task.split == split and task.meta["kind"] == kind for task in tasks)
 
 
+def test_an_embedded_set_is_checked_once_and_every_caller_has_a_list_of_its_own(monkeypatch):
+    first = load_tasks("gsm8k")
+    monkeypatch.setattr("marft_envs.data.check_gold", pytest.fail)
+    again = load_tasks("gsm8k")
+    again.reverse()
+    assert again == first[::-1]
+    assert load_tasks("gsm8k") == first
+
+
 def test_any_embedded_set_can_be_named():
     (first, *_) = load_tasks("gsm8k", "embedded:stories", "test")
     assert first.id == "stories-test-00000"
