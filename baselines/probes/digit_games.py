@@ -18,7 +18,7 @@ Version history: v0, first version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,15 +161,29 @@ def _load(data: Any, split: str, *, game: str, players: int) -> ProbeTasks:
     return ProbeTasks(game, players, split)
 
 
-for _game in GAMES:
-    for _team, _size in SIZES.items():
+def register_sizes(
+    game: str, load: Callable[..., TaskList], team: Callable[[str, int], Team], sizes: Mapping[str, int]
+) -> None:
+    """Register a probe game for teams of several sizes.
+
+    Args:
+        game: Name of the game.
+        load: Returns its tasks, given data and split, and by name the game and the number of players.
+        team: Returns the team of a game and a number of agents; 1 is the one agent alone.
+        sizes: Number of agents by name of the team.
+    """
+    for name, size in sizes.items():
         register_task(
-            _game,
-            _load,
-            teams={_team: team_of(_game, _size)},
+            game,
+            load,
+            teams={name: team(game, size)},
             namespace="probe",
-            description=f"probe game {_game} for {_size} agents",
-            rules={"game": _game, "players": _size},
-            solo=team_of(_game, 1),
+            description=f"probe game {game} for {size} agents",
+            rules={"game": game, "players": size},
+            solo=team(game, 1),
             force=True,
         )
+
+
+for _game in GAMES:
+    register_sizes(_game, _load, team_of, SIZES)

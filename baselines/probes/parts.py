@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from baselines.probes.digit_games import DIGITS, read, refuse_data
+from baselines.probes.digit_games import DIGITS, read, refuse_data, register_sizes
 from marft_envs.dependency import chain, independent
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import Outcome, Session, Task, TaskList, last_outcome
 from marft_envs.game.turn import Turn
-from marft_envs.registration.task_environment import register_task
 from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 
@@ -119,20 +118,10 @@ class PartsTasks(TaskList):
         return " ".join(str((digit + place + k) % DIGITS) for k, digit in enumerate(digits))
 
 
-def _load(data: Any, split: str, *, game: str, parts: int) -> PartsTasks:
+def _load(data: Any, split: str, *, game: str, players: int) -> PartsTasks:
     refuse_data(data)
-    return PartsTasks(game, parts, split)
+    return PartsTasks(game, players, split)
 
 
 for _game in GAMES:
-    for _team, _size in SIZES.items():
-        register_task(
-            _game,
-            _load,
-            teams={_team: team_of(_game, _size)},
-            namespace="probe",
-            description=f"probe game {_game} for {_size} agents",
-            rules={"game": _game, "parts": _size},
-            solo=team_of(_game, 1),
-            force=True,
-        )
+    register_sizes(_game, _load, team_of, SIZES)
