@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from marft_common.close_names import close_or_all
 
 
 class PlanError(ValueError):
@@ -27,6 +28,4 @@ def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where:
     place = f"{where}: " if where else ""
     for name in found:
         if name not in known:
-            close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-            raise PlanError(f"{place}unknown {what} {name!r}; {hint}")
+            raise PlanError(f"{place}unknown {what} {name!r}{close_or_all(name, known)}")

@@ -6,7 +6,6 @@ Whatever cannot be run is refused here, with the reason, before anything is trai
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import tomllib
 import typing
 from collections.abc import Collection, Iterable, Mapping
@@ -24,6 +23,7 @@ from baselines.bench.plan_tables import NAME, PlanTable, TaskPlan, TunePlan, is_
 from baselines.experiment.environments import current_id
 from baselines.programs import ENVIRONMENT
 from marft_agents.learning.algorithms import algorithm
+from marft_common.close_names import close_or_all
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
@@ -130,11 +130,7 @@ def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
     known = {each.name: each for each in dataclasses.fields(kind)}
     for key in record:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            raise PlanError(
-                f"{where}: unknown key {key!r}; "
-                + (f"did you mean {close[0]!r}?" if close else f"wanted one of {', '.join(known)}")
-            )
+            raise PlanError(f"{where}: unknown key {key!r}{close_or_all(key, known)}")
     for key in ("name", "env"):
         if key in known and not record.get(key):
             raise PlanError(f"{where}: {key} is missing: wanted {known[key].metadata['wanted']}")

@@ -19,9 +19,9 @@ from baselines.bench.units import units_of
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import count
 from baselines.cli.terminal import say, stoppable
-from baselines.experiment.config_files import close_to
 from baselines.results.bench_records import read_records
 from marft_agents.runs.folder_lock import RunFolderError, owned
+from marft_common.close_names import close_or_all
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
 
@@ -107,7 +107,7 @@ def _plan_file(name: str) -> Path:
     if not path.exists() and name.removesuffix(".toml") in known:
         return Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
     if not path.exists():
-        raise PlanError(f"{name}: there is no such file; wanted a plan in TOML{close_to(name, known)}")
+        raise PlanError(f"{name}: there is no such file; wanted a plan in TOML{close_or_all(name, known)}")
     return path
 
 

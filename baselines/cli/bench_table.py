@@ -12,11 +12,11 @@ from pathlib import Path
 
 from baselines.cli.main import guarded
 from baselines.cli.terminal import say
-from baselines.experiment.config_files import close_to
 from baselines.results.bench_records import RecordsError, export, read_records
 from baselines.results.table_text import fill_page, markdown, save_curves, terminal, to_json
 from baselines.results.tables import REFERENCE, tables_of, tasks_as_arms
 from baselines.results.token_slope import needed_by_game, slope_table
+from marft_common.close_names import close_or_all
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arms = list(dict.fromkeys(record["arm"] for record in compared))
     if given.reference not in (REFERENCE, *arms):
         raise RecordsError(
-            f"--reference {given.reference}: the records have no such arm{close_to(given.reference, arms)}"
+            f"--reference {given.reference}: the records have no such arm{close_or_all(given.reference, arms)}"
         )
     tables = tables_of(compared, given.reference)
     if given.export:

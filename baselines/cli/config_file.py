@@ -24,7 +24,6 @@ from baselines.experiment.config_files import (
     TABLES,
     ConfigError,
     bundled,
-    close_to,
     config_of,
     is_evaluation,
     read_file,
@@ -33,6 +32,7 @@ from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import KEYWORDS
 from baselines.experiment.experiment import SETTINGS, Experiment
 from marft_agents.policies.partners import split_item
+from marft_common.close_names import close_or_all
 
 NOT_IN_FILES = ("help", "help_all", "config", "resume", "print_config", "trust_config")
 JSON_FLAGS = ("dependency", "reward", "communication", "grader")  # these flags take a table as JSON text
@@ -186,7 +186,7 @@ class _Config:
         if table:
             known = sorted(field.name for field in dataclasses.fields(SETTINGS[table][0]))
         place = f" in [{table}]" if table else ""
-        raise ConfigError(f"{self.name}: unknown key {key!r}{place}{close_to(name, known)}")
+        raise ConfigError(f"{self.name}: unknown key {key!r}{place}{close_or_all(name, known)}")
 
     def _keywords(self, found: dict[str, Any], value: Any) -> None:
         for key, keyword in self._table("keywords", value).items():

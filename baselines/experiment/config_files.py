@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from baselines.experiment.config_trust import EVERYTHING, Uses, require_trust
 from baselines.experiment.experiment import SETTINGS, Experiment
 from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
+from marft_common.close_names import close_or_all
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
@@ -66,7 +66,7 @@ def read_file(name: str, uses: Uses = EVERYTHING, *, trust: bool | None = False)
         text = content.decode("utf-8")
         record = json.loads(text) if path.name.endswith(".json") else tomllib.loads(text)
     except FileNotFoundError as error:
-        raise ConfigError(f"--config {name}: there is no such file{close_to(name, bundled())}") from error
+        raise ConfigError(f"--config {name}: there is no such file{close_or_all(name, bundled())}") from error
     except OSError as error:
         raise ConfigError(f"--config {name} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -144,9 +144,3 @@ def _holds_none(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_holds_none, value))
     return value is None
-
-
-def close_to(name: str, known: Sequence[str]) -> str:
-    """Return the known names that are close to a wrong one, for the end of a message."""
-    close = difflib.get_close_matches(name, known, n=3)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; known: {', '.join(known)}"

@@ -11,11 +11,12 @@ False and None, lists and tuples of these, comparisons, `and`, `or`, `not`, a mi
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from marft_common.close_names import close_or_all
 
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -75,11 +76,8 @@ class Condition:
             ConditionError: It names close ones.
         """
         for name in sorted(self.names - set(known)):
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise ConditionError(
-                f"--where {self.text!r}: no episode has {name!r}; {hint}there are {', '.join(sorted(known))}"
-            )
+            hint = close_or_all(name, sorted(known))
+            raise ConditionError(f"--where {self.text!r}: no episode has {name!r}{hint}")
 
     def holds(self, facts: Mapping[str, Any]) -> bool:
         """Return True if the condition holds; a fact that this episode lacks is None, which is less than nothing.

@@ -12,7 +12,6 @@ The name of an agent's model says which it is. A plain name is a model that gets
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ from marft_agents.models.model_error import ModelError
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import RemoteError, RemotePolicy, TokenLimit
 from marft_agents.setting_fields import check_knobs, knob
+from marft_common.close_names import close_names
 
 FROZEN, ENDPOINT, A2A = "frozen", "endpoint", "a2a"
 ANSWER_S = 10.0  # timeout of the check that a remote agent answers, in seconds
@@ -127,8 +127,8 @@ def models_of(agents: Sequence[str], models: Mapping[str, str]) -> dict[str, Age
     unknown = sorted(set(models) - set(agents) - {"*"})
     missing = [agent for agent in agents if agent not in models and "*" not in models]
     if unknown or missing:
-        close = {name: difflib.get_close_matches(name, agents, n=1) for name in unknown}
-        meant = "".join(f"; did you mean {found[0]!r} for {name!r}?" for name, found in close.items() if found)
+        close = {name: close_names(name, agents) for name in unknown}
+        meant = "".join(f"; did you mean {found[0]} for {name!r}?" for name, found in close.items() if found)
         faults = [f"no agent is called {' or '.join(map(repr, unknown))}"] if unknown else []
         faults += [f"no model is given for {' and '.join(missing)}"] if missing else []
         raise ModelError(f"models: {', and '.join(faults)}; the team plays {', '.join(agents)}{meant}")

@@ -5,11 +5,11 @@ A kind that needs more than the core (a hand-off needs tools) is registered by i
 
 from __future__ import annotations
 
-import difflib
 import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from marft_common.close_names import did_you_mean
 from marft_envs.dependency.base import Dependency, DependencyError
 
 
@@ -78,8 +78,7 @@ def from_dict(value: Mapping[str, Any], where: str = "dependency") -> Dependency
     """
     kind = value.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        close = difflib.get_close_matches(str(kind), _KINDS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(str(kind), _KINDS)
         raise DependencyError(f"{where}.kind: found {kind!r}, wanted one of {', '.join(_KINDS)}{hint}")
     _, required, optional = _KINDS[kind]
     given = dict(value)

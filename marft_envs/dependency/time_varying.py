@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from marft_common.close_names import close_or_all
 from marft_envs.dependency.base import Dependency, DependencyError, Roster, RoundPlan, Said, check_reach
 from marft_envs.dependency.fixed import Fixed
 from marft_envs.dependency.kinds import as_dependency
@@ -252,9 +252,7 @@ def _case(row: Any, where: str) -> Case:
     conditions = []
     for key, text in row["when"].items():
         if key not in STATE_KEYS:
-            close = difflib.get_close_matches(str(key), STATE_KEYS, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(STATE_KEYS)}"
-            raise DependencyError(f"{where}.when: unknown number {key!r}; {hint}")
+            raise DependencyError(f"{where}.when: unknown number {key!r}{close_or_all(str(key), STATE_KEYS)}")
         found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise DependencyError(

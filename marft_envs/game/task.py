@@ -9,7 +9,6 @@ only judge answers write `judge` and inherit `begin` from `JudgedTasks`, most of
 from __future__ import annotations
 
 import contextlib
-import difflib
 import inspect
 import math
 from abc import ABCMeta
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 
 import numpy as np
 
+from marft_common.close_names import did_you_mean
 from marft_envs.dependency.base import Dependency, Roster
 from marft_envs.game.turn import Turn
 from marft_envs.teams.team import Team
@@ -463,8 +463,7 @@ class UnknownTaskError(KeyError):
 
     def __init__(self, task_id: object, known: Iterable[str], where: str) -> None:
         ids = list(known)
-        close = difflib.get_close_matches(str(task_id), ids, n=3)
-        hint = f"; did you mean {', '.join(map(repr, close))}?" if close else f"; ids look like {ids[:3]}"
+        hint = did_you_mean(str(task_id), ids) or f"; ids look like {ids[:3]}"
         # Kept, since a `KeyError` would show its argument in quotes.
         self.message = f"{where}: no task has the id {task_id!r}{hint}"
         super().__init__(self.message)

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
+from marft_common.close_names import close_or_all, did_you_mean
 from marft_common.import_paths import imported
 from marft_common.user_settings import headers_from_environment, read_toml
 from marft_envs.graders.base import FunctionGrader, Grader, LastBox, NumericGrader, StringGrader
@@ -105,8 +105,7 @@ class GraderSettings:
 
     def _check_kind(self) -> None:
         if self.kind not in (*NAMES, *REMOTE) and ":" not in self.kind:
-            close = difflib.get_close_matches(self.kind, (*NAMES, *REMOTE), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(self.kind, (*NAMES, *REMOTE))
             wanted = f"{', '.join((*NAMES, *REMOTE))}, module:function or the path of a TOML file"
             raise GraderError(f"grader: found {self.kind!r}, wanted {wanted}{hint}")
         if self.kind in REMOTE and not self.url.startswith(("http://", "https://")):
@@ -147,9 +146,7 @@ class GraderSettings:
         known = [entry.name for entry in fields(cls)]
         for key in plain:
             if key not in known:
-                close = difflib.get_close_matches(str(key), known, n=2)
-                hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"known: {', '.join(known)}"
-                raise GraderError(f"{where}: unknown key {key!r}; {hint}")
+                raise GraderError(f"{where}: unknown key {key!r}{close_or_all(str(key), known)}")
         if "kind" not in plain:
             raise GraderError(
                 f"{where}: the key 'kind' is missing; wanted {', '.join((*NAMES, *REMOTE))} or module:function"

@@ -7,7 +7,6 @@ is not a string.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Collection, Mapping
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium import logger
 from pettingzoo import AECEnv, ParallelEnv
 
+from marft_common.close_names import close_or_all
 from marft_envs.environment_capabilities import AnyAEC, independent_games
 from marft_envs.registration.order_enforcing import OrderEnforced
 from marft_envs.registration.registry import newest, spec
@@ -125,11 +125,7 @@ def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], e
     known = _keywords(entry_point)
     if known is None or not (unknown := [key for key in given if key not in known]):
         return
-    public = sorted(known)
-    close = difflib.get_close_matches(unknown[0], public, n=2)
-    takes = ", ".join(public) or "none"
-    hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {takes}"
-    raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}; {hint}")
+    raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}{close_or_all(unknown[0], sorted(known))}")
 
 
 def _keywords(entry_point: Callable[..., Any]) -> Collection[str] | None:

@@ -18,7 +18,6 @@ compared by their digits, of which they may have any number.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -26,6 +25,8 @@ from dataclasses import dataclass
 from importlib import resources
 from itertools import islice
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from marft_common.close_names import did_you_mean
 
 _FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
 _FRACTION = re.compile(rb"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]{1,5})?")
@@ -251,10 +252,10 @@ def read_checker(spec: str | AnyChecker) -> AnyChecker:
         return _TOLERANT[name](*_read_tolerances(spec, numbers))
     if name in _NAMED and not numbers:
         return _NAMED[name]
-    close = difflib.get_close_matches(name, (*_NAMED, *_TOLERANT), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     tolerant = " or ".join(f"{each}[:ABS[:REL]]" for each in _TOLERANT)
-    raise ValueError(f"checker: found {spec!r}, wanted {', '.join(_NAMED)}, {tolerant}{hint}")
+    raise ValueError(
+        f"checker: found {spec!r}, wanted {', '.join(_NAMED)}, {tolerant}" + did_you_mean(name, (*_NAMED, *_TOLERANT))
+    )
 
 
 def _read_tolerances(spec: str, numbers: list[str]) -> tuple[float, ...]:

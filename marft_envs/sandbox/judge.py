@@ -11,7 +11,6 @@ Examples:
 from __future__ import annotations
 
 import atexit
-import difflib
 import logging
 import weakref
 from abc import ABC, abstractmethod
@@ -20,6 +19,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
+from marft_common.close_names import did_you_mean
 from marft_envs.sandbox.checkers import AnyChecker
 from marft_envs.sandbox.host_machine import physical_cores
 from marft_envs.sandbox.image import DEFAULT_IMAGE
@@ -174,8 +174,7 @@ def open_pool(
     if backend == "auto":
         return _open_strongest(makers, workers, image)
     if backend not in makers:
-        close = difflib.get_close_matches(backend, makers, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(backend, makers)
         raise ValueError(f"backend: found {backend!r}, wanted auto, {', '.join(makers)}{hint}")
     pool = SlotPool(makers[backend](), workers)
     if backend not in ISOLATING or not self_test:

@@ -7,10 +7,10 @@ precompiled headers).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from marft_common.close_names import did_you_mean
 from marft_envs.sandbox.jail.python_start import LONG_INTEGERS, PYTHON_START
 
 # Source is parsed once at build time, not once per test (`jail.python_start`). Tracebacks name main.py.
@@ -109,9 +109,6 @@ def find_language(name: str) -> Language:
     key = name.strip().lower()
     key = _ALIASES.get(key, key)
     if key not in LANGUAGES:
-        known = sorted({*LANGUAGES, *_ALIASES})
-        close = difflib.get_close_matches(key, known, n=3) or sorted(LANGUAGES)
-        raise ValueError(
-            f"language: found {name!r}, wanted one of {', '.join(sorted(LANGUAGES))}; close: {', '.join(close)}"
-        )
+        hint = did_you_mean(key, sorted({*LANGUAGES, *_ALIASES}))
+        raise ValueError(f"language: found {name!r}, wanted one of {', '.join(sorted(LANGUAGES))}{hint}")
     return LANGUAGES[key]

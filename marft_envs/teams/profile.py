@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from marft_common.close_names import close_or_all
 from marft_envs.spaces import Message, clean
 
 ENVIRONMENT = "environment"
@@ -134,9 +134,7 @@ def checked_keys(value: Any, where: str, *, required: tuple[str, ...], optional:
             raise TeamError(f"{where}: the key {key!r} is missing; it needs {', '.join(required)}")
     for key in value:
         if key not in required + optional:
-            close = difflib.get_close_matches(str(key), required + optional, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; it takes {', '.join(required + optional)}"
-            raise TeamError(f"{where}: unknown key {key!r}{hint}")
+            raise TeamError(f"{where}: unknown key {key!r}{close_or_all(str(key), required + optional)}")
     return value
 
 

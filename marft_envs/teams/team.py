@@ -9,7 +9,6 @@ So is `routed`, whose orchestrator chooses who acts.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from marft_common.close_names import did_you_mean
 from marft_envs.dependency import Dependency, DependencyError, Roster, as_dependency, chain
 from marft_envs.teams.profile import Profile, TeamError, checked, checked_keys, profile_from_dict, profile_to_dict
 
@@ -276,10 +276,8 @@ def check_preset(name: str, language: str, family: str) -> None:
         files = folder.glob(f"*_{language}.json")
         known = sorted(file.name.removesuffix(f"_{language}.json") for file in files)
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-        hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
         names = ", ".join(known if folder.is_absolute() else PRESETS) or f"none in language {language!r}"
-        raise TeamError(f"no preset team {name!r}; there are {names}{hint}")
+        raise TeamError(f"no preset team {name!r}; there are {names}{did_you_mean(name, known, cutoff=0.4)}")
     if folder.is_absolute():
         return
     families = MORE_PRESETS.get(name) or {

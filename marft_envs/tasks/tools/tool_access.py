@@ -7,7 +7,6 @@ next, and else by none. A profile may name it, without effect.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from marft_common.close_names import close_or_all
 from marft_envs.dependency.base import Dependency
 from marft_envs.tasks.tools.definition import Tool, ToolError
 from marft_envs.tasks.tools.turn_taking import HAND_OFF, Handoff, hand_off_tool
@@ -194,6 +194,4 @@ def _short(digest: str | None) -> str:
 
 def _require(name: str, known: set[str], where: str) -> None:
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=2)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(sorted(known))}"
-        raise TeamError(f"{where}: no world has a tool {name!r}; {hint}")
+        raise TeamError(f"{where}: no world has a tool {name!r}{close_or_all(name, sorted(known))}")

@@ -144,7 +144,7 @@ def test_a_grid_may_be_a_list_of_cells_and_an_arm_may_have_its_own():
         ({"arm_settings": {"team": {"policy_lr": -1}}}, "policy_lr = -1, wanted > 0"),
         ({"arm_settings": {"team": 1}}, "arm_settings = {'team': 1}, wanted a table of arms and tables of settings"),
         ({"tune": 1}, "tasks[0]: tune = 1, wanted a table"),
-        ({"tune": {**TUNE, "token": 3}}, "tasks[0]: tune: unknown key 'token'; did you mean 'tokens'?"),
+        ({"tune": {**TUNE, "token": 3}}, "tasks[0]: tune: unknown key 'token'; did you mean tokens?"),
         ({"tune": {**TUNE, "tokens": 0}}, "tasks[0]: tune: tokens = 0, wanted >= 1"),
         ({"tune": {"tokens": 8, "grid": RATES}}, "tune: embedded:stories: found split 'validation', wanted one of"),
         (

@@ -299,7 +299,7 @@ def test_another_reference_can_be_chosen():
 
 def test_a_reference_that_no_record_has_is_refused(tmp_path):
     export(hand(), tmp_path / "records.json")
-    with pytest.raises(RecordsError, match="--reference taem: the records have no such arm; did you mean 'team'"):
+    with pytest.raises(RecordsError, match="--reference taem: the records have no such arm; did you mean team"):
         main([str(tmp_path / "records.json"), "--reference", "taem"])
 
 

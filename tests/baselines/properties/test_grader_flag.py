@@ -72,4 +72,4 @@ def test_the_scripted_team_wins_under_another_grader_and_mistakes_are_one_line(c
     assert main(["play", "marft/gsm8k_duo-v0", "--grader", "flag_graders:hlf"]) == 1
     assert "flag_graders has no hlf" in capsys.readouterr().err
     assert main(["play", "marft/gsm8k_duo-v0", "--grader", "nmber"]) == 1
-    assert "did you mean 'number'" in capsys.readouterr().err
+    assert "did you mean number" in capsys.readouterr().err

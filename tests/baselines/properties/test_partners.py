@@ -70,7 +70,7 @@ def test_a_run_beside_an_endpoint_is_trained_resumed_and_evaluated(tmp_path, end
 
 
 BAD = {
-    "unknown agent": (["--model", "reasner_0=frozen:tiny"], ["reasner_0", "did you mean 'reasoner_0'"]),
+    "unknown agent": (["--model", "reasner_0=frozen:tiny"], ["reasner_0", "did you mean reasoner_0"]),
     "silent endpoint": (["--model", f"reasoner_0={NOBODY}"], ["--model reasoner_0: endpoint http://127.0.0.1:9/v1"]),
     "silent A2A agent": (
         ["--model", "reasoner_0=a2a:http://127.0.0.1:9"],
@@ -154,7 +154,7 @@ def test_a_bench_plan_names_partners_of_its_teams_and_not_of_the_one_agent():
     assert made == [{"*": "tiny", "reasoner_0": "frozen:tiny"}, {"*": "tiny"}]
     assert plan.checksum != plan_with().checksum
     assert "models" not in plan_with().to_dict()["tasks"][0]["plan"]
-    with pytest.raises(PlanError, match=r"unknown agent 'reasner_0'; did you mean 'reasoner_0'\?"):
+    with pytest.raises(PlanError, match=r"unknown agent 'reasner_0'; did you mean reasoner_0\?"):
         plan_with(reasner_0="frozen:tiny")
     with pytest.raises(PlanError, match="all agents are frozen or remote"):
         plan_with(reasoner_0="frozen:tiny", actor_0="frozen:tiny")

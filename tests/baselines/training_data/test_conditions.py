@@ -66,7 +66,7 @@ def test_other_code_is_refused(text):
 
 
 def test_a_name_that_no_episode_has_is_refused_with_close_ones():
-    with pytest.raises(ConditionError, match=r"no episode has 'sucess'; did you mean 'success'\?"):
+    with pytest.raises(ConditionError, match=r"no episode has 'sucess'; did you mean success\?"):
         Condition.read("sucess").check_names(FACTS)
     Condition.read("success and terms.x").check_names(FACTS)
 

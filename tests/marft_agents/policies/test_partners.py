@@ -95,7 +95,7 @@ def test_the_agent_stands_before_the_first_equals_sign():
 
 
 def test_an_unknown_agent_is_named_with_a_close_one():
-    with pytest.raises(ModelError, match=r"no agent is called 'verifer_0'; .*did you mean 'verifier_0' for"):
+    with pytest.raises(ModelError, match=r"no agent is called 'verifer_0'; .*did you mean verifier_0 for"):
         models_of(["actor_0", "verifier_0"], {"*": "tiny", "verifer_0": "frozen:tiny"})
 
 

@@ -150,7 +150,7 @@ def test_json_round_trip():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("chian", "did you mean 'chain'"),
+        ("chian", "did you mean chain"),
         ({"kind": "matrix"}, "needs the key 'rows'"),
         ({"kind": "chain", "rows": []}, "unknown key 'rows'"),
         ({"kind": "schedule", "steps": ["full", "ful"]}, r"steps\[1\].kind: found 'ful'"),

@@ -100,7 +100,7 @@ def row(**changes):
         ([{"when": {"round": ">= 2"}}], "chain", r"rules\[0\]: found .* wanted .*when"),
         (row(then="full"), "chain", r"rules\[0\]: found"),
         (row(when={}), "chain", r"rules\[0\]: no condition"),
-        (row(when={"rounds": ">= 2"}), "chain", r"rules\[0\].when: unknown number 'rounds'; did you mean 'round'"),
+        (row(when={"rounds": ">= 2"}), "chain", r"rules\[0\].when: unknown number 'rounds'; did you mean round"),
         (row(when={"layer": "== 0"}), "chain", "unknown number 'layer'; there are round, turn"),
         (row(when={"round": "2"}), "chain", r"rules\[0\].when.round: found '2', wanted one of == != < <= > >="),
         (row(when={"round": ">= two"}), "chain", "found '>= two'"),

@@ -196,7 +196,7 @@ def test_tasks_are_chosen_by_seed_id_or_index():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"task_id": "ad-3"}, UnknownTaskError, "no task has the id 'ad-3'; did you mean 'add-3'"),
+        ({"task_id": "ad-3"}, UnknownTaskError, "no task has the id 'ad-3'; did you mean add-3"),
         ({"task_id": 3}, UnknownTaskError, "no task has the id 3"),
         ({"task_id": ["x"]}, KeyError, "ids look like"),
         ({"index": 7}, IndexError, "no task at index 7; there are 0 to 6"),

@@ -118,13 +118,13 @@ def test_a_function_that_raises_or_gives_no_number_fails_its_episode_with_the_ca
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("txt", "found 'txt', wanted text, number, .*did you mean 'text'"),
+        ("txt", "found 'txt', wanted text, number, .*did you mean text"),
         ("no_such_module:f", "no_such_module cannot be imported"),
         (f"{OWN}:nothing", "own_grader has no nothing; wanted a function of answer and task"),
         ("endpoint:ftp://x", "grader.url: found 'ftp://x', wanted an address"),
         ("model:http://x/v1", "grader.model: the name of the model is missing"),
         ({"mode": "confirm"}, "the key 'kind' is missing"),
-        ({"kind": "text", "treshold": 1}, "unknown key 'treshold'; did you mean 'threshold'"),
+        ({"kind": "text", "treshold": 1}, "unknown key 'treshold'; did you mean threshold"),
         ({"kind": "text", "threshold": 2}, "grader.threshold: found 2, wanted a number of more than 0 and at most 1"),
         ({"kind": "text", "threshold": float("nan")}, "grader.threshold"),
         ({"kind": "text", "mode": "confirms"}, "grader.mode: found 'confirms', wanted replace or confirm"),

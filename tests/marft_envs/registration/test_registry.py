@@ -103,7 +103,7 @@ def test_a_module_that_cannot_be_imported_is_named_with_the_id():
 def test_an_unknown_keyword_names_close_ones():
     with pytest.raises(TypeError, match=r"math_duo-v0: unknown keyword 'horizn'; did you mean horizon"):
         marft_envs.make("marft/math_duo-v0", horizn=2)
-    with pytest.raises(TypeError, match=r"unknown keyword 'qqq'; it takes canaries, communication, compaction,"):
+    with pytest.raises(TypeError, match=r"unknown keyword 'qqq'; there are canaries, communication, compaction,"):
         marft_envs.make("marft/math_duo-v0", qqq=2)
 
 
@@ -321,7 +321,7 @@ def test_an_id_may_name_the_module_that_registers_it(tmp_path, monkeypatch, clea
 @pytest.mark.parametrize(
     ("teams", "wanted"),
     [
-        (["solo", "duett"], "task 'adding': teams: no preset team 'duett'; there are solo, .* did you mean .*'duo'"),
+        (["solo", "duett"], "task 'adding': teams: no preset team 'duett'; there are solo, .* did you mean .*duo"),
         ({"pair": "duett"}, "no preset team 'duett'"),
         (["octet"], "no preset team 'octet' for 'recall' in language 'en'"),
     ],

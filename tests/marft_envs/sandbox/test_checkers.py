@@ -189,7 +189,7 @@ def test_a_reason_never_tells_the_expected_output():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("token", "did you mean 'tokens'"),
+        ("token", "did you mean tokens"),
         ("floats:x", "wanted numbers"),
         ("floats:nan", "ABS is nan"),
         ("floats:1e-6:-1", r"REL is -1\.0"),

@@ -11,14 +11,14 @@ MANY = b"x" * (100 << 20)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("x", "pyhton", TESTS), "close: python"),
+        (("x", "pyhton", TESTS), "did you mean python"),
         (("x", "rust", TESTS), "wanted one of c\\+\\+17, c\\+\\+20, python"),
         (("x", "python", []), "tests: found none"),
         ((MANY, "python", TESTS), "program: found 104,857,600 bytes, wanted at most"),
         (("x", "python", [Test(b"", b""), Test(MANY, b"")]), r"tests\[1\].input: found 104,857,600 bytes"),
         (("x", "python", [Test(b"", MANY)]), r"tests\[0\].output: found 104,857,600"),
         (("x", "python", [Test("text", b"")]), r"tests\[0\].input: found str, wanted bytes"),
-        (("x", "python", TESTS, Limits(), "tokenz"), "did you mean 'tokens'"),
+        (("x", "python", TESTS, Limits(), "tokenz"), "did you mean tokens"),
     ],
 )
 def test_a_submission_that_makes_no_sense_is_refused(arguments, words):
@@ -37,7 +37,7 @@ def test_text_that_is_no_unicode_is_a_program_like_any_other():
 
 
 def test_a_judge_names_the_backends():
-    with pytest.raises(ValueError, match="did you mean 'docker'"):
+    with pytest.raises(ValueError, match="did you mean docker"):
         Judge(backend="dokcer")
     with pytest.raises(ValueError, match="workers: found 0"):
         Judge(backend="landlock", workers=0)

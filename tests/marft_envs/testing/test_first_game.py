@@ -102,6 +102,6 @@ def test_the_same_file_without_a_fault_passes(load_file):
 
 
 def test_an_unknown_team_is_refused_where_the_file_is_loaded(load_file):
-    with pytest.raises(ValueError, match=r"task 'sums': teams: no preset team 'duett'; .*did you mean .*'duo'"):
+    with pytest.raises(ValueError, match=r"task 'sums': teams: no preset team 'duett'; .*did you mean .*duo"):
         load_file("unknown_team", PREAMBLE + JUDGE + LOADING.replace('"duo"', '"duett"'))
     assert "faulty/sums_duett-v0" not in marft_envs.envs()

@@ -32,7 +32,6 @@ the team. Changes in the back ends are not graded, only the answer given with `f
 
 from __future__ import annotations
 
-import difflib
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -41,6 +40,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from marft_common.close_names import close_or_all
 from marft_common.user_settings import headers_from_environment, read_toml
 from marft_envs.dependency.base import Dependency
 from marft_envs.tasks.tools.calls import Call
@@ -254,7 +254,7 @@ class ToolFile:
             raise ToolFileError(f"{where} ({_shown(target)}) gives no tools: {shown}") from error
         for name in entry.tools:
             if name not in there:
-                raise ToolFileError(f"{where} ({_shown(target)}) has no tool {name!r}{_hint(name, there)}")
+                raise ToolFileError(f"{where} ({_shown(target)}) has no tool {name!r}{close_or_all(name, there)}")
         return [tool for name, tool in there.items() if not entry.tools or name in entry.tools]
 
     def tasks(self, split: str) -> list[ToolTask]:
@@ -332,7 +332,9 @@ class ConnectedTasks(ToolTasks):
         owners = self.file.owners
         for agent in owners:
             if agent not in agents:
-                raise TeamError(f"{where}: owners: the team {team.name!r} has no agent {agent!r}{_hint(agent, agents)}")
+                raise TeamError(
+                    f"{where}: owners: the team {team.name!r} has no agent {agent!r}{close_or_all(agent, agents)}"
+                )
         if owners:
             profiles = tuple(replace(one, tools=tuple(owners.get(one.name, ()))) for one in team.profiles)
             team = replace(team, profiles=profiles)
@@ -386,7 +388,7 @@ def _entry(kind: type[_Entry], value: Any, where: str) -> _Entry:
     known: dict[str, Any] = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
     for key, given in value.items():
         if key not in known:
-            raise ToolFileError(f"{where}: unknown key {key!r}{_hint(str(key), known)}")
+            raise ToolFileError(f"{where}: unknown key {key!r}{close_or_all(str(key), known)}")
         _require(given, known[key].type, f"{where}: {key}")
     for name, one in known.items():
         if one.default is MISSING and one.default_factory is MISSING and name not in value:
@@ -423,8 +425,3 @@ def _probe(url: str, where: str) -> None:
 
 def _shown(target: str | Sequence[str]) -> str:
     return target if isinstance(target, str) else " ".join(target)
-
-
-def _hint(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), n=2)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; there are {', '.join(known)}"

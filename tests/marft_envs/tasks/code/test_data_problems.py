@@ -100,7 +100,7 @@ def test_open_r1_checkers(tmp_path):
     source = "print(1)"
     wanted = ProgramChecker(source, "files")
     assert one(tmp_path, OPEN_R1 | {"generated_checker": source, "checker": "tokens"}).checker == wanted
-    with pytest.raises(DataError, match=r"rows\.jsonl:1: .*did you mean 'tokens'"):
+    with pytest.raises(DataError, match=r"rows\.jsonl:1: .*did you mean tokens"):
         one(tmp_path, OPEN_R1 | {"checker": "token"})
     with pytest.warns(UserWarning, match=r"1 problems \(1/A.* several answers"):
         assert one(tmp_path, OPEN_R1 | {"checker": "any"}).meta["several_answers"] == 1

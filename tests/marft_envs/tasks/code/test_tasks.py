@@ -206,7 +206,7 @@ def test_a_problem_without_tests_is_refused():
 
 
 def test_an_unknown_task_names_close_ones():
-    with pytest.raises(UnknownTaskError, match="did you mean '1/A'"):
+    with pytest.raises(UnknownTaskError, match="did you mean 1/A"):
         code_tasks().index("1/B")
 
 
