@@ -60,8 +60,8 @@ def compare(name: str, python: Path, folder: Path, requests: int) -> tuple[int, 
     from baselines.programs import ENVIRONMENT
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
     from marft_agents.policies.policy import running_session
+    from marft_agents.policies.team_building import build_team
     from marft_agents.rollouts.rollout import collect
     from marft_agents.trajectory import EpisodeStart
 

@@ -24,8 +24,9 @@ import marft_envs
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.monitoring.cost_ledger import ledger_of
-from marft_agents.policies.language_model import LanguageModelTeam, build_team
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy, Request
+from marft_agents.policies.team_building import build_team
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.trajectory import Action
 

@@ -104,7 +104,7 @@ def rates(model: str, episodes: int, repetitions: int) -> tuple[list[float], lis
     """
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
+    from marft_agents.policies.team_building import build_team
 
     game = factory("marft/math_solo-v0", {"data": "embedded:ladder", "team": "ladder_solo"})
     env = game()

@@ -21,8 +21,9 @@ import marft_envs
 from benchmarks.machine import write_record
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import LoraSettings
-from marft_agents.policies.language_model import LanguageModelTeam, build_team
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import FunctionPolicy, Policy
+from marft_agents.policies.team_building import build_team
 from marft_agents.rollouts.rollout import collect, training_episodes
 
 ENV = "marft/tools_duo-v0"

@@ -27,7 +27,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.base_settings import LoraSettings
-from marft_agents.policies.language_model import build_team
+from marft_agents.policies.team_building import build_team
 from marft_agents.rollouts.prompt_groups import Experience, PromptGroup, gather
 from marft_agents.rollouts.rollout_source import GroupPlayer, Rollout
 from marft_agents.rollouts.rollout_workers import inexact

@@ -6,10 +6,11 @@ from .models.adapted_base import AdaptedBase
 from .models.base_settings import LoraSettings
 from .models.context_window import ContextSettings
 from .policies.action_scores import ActionScores
-from .policies.language_model import LanguageModelTeam, build_team
+from .policies.language_model import LanguageModelTeam
 from .policies.policy import Policy, Request, text_action
 from .policies.remote import RemotePolicy
 from .policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
+from .policies.team_building import build_team
 from .rollouts.rollout import collect, training_episodes
 from .runs.evaluation import Evaluation, Interval, evaluate
 from .runs.schedule import TrainingSchedule

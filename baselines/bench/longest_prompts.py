@@ -9,7 +9,7 @@ from baselines.experiment.experiment import Experiment
 from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.models.pretrained import load_tokenizer
-from marft_agents.policies.language_model import models_of
+from marft_agents.policies.partners import models_of
 
 
 def check_prompts(experiment: Experiment, env: Any, options: Sequence[Mapping[str, Any]]) -> None:

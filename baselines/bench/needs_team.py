@@ -196,7 +196,7 @@ def _players(env: Any, policy: str, seed: int) -> Policy:
         return ScriptedPolicy(_oracle_of(env))
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
+    from marft_agents.policies.team_building import build_team
 
     return build_team(env.possible_agents, {"*": policy}, lora=LoraSettings(), sampling=SamplingParams(), seed=seed)
 

@@ -12,7 +12,7 @@ from marft_agents.policies.partners import split_item
 if TYPE_CHECKING:  # they import torch, which flags do not need
     import torch
 
-    from marft_agents.policies.language_model import Devices
+    from marft_agents.policies.team_building import Devices
 
 
 class _Joined(argparse.Action):

@@ -101,7 +101,7 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     say_loading([name])
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
+    from marft_agents.policies.team_building import build_team
 
     return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), sampling=SamplingParams(), seed=seed)
 

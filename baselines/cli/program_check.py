@@ -19,7 +19,7 @@ def check_program(arguments: argparse.Namespace) -> int:
     from baselines.experiment.environments import factory
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
+    from marft_agents.policies.team_building import build_team
     from marft_agents.rollouts.rollout import collect
 
     make_env = factory(arguments.env, keywords_of(arguments))

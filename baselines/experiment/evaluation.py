@@ -43,7 +43,8 @@ from marft_envs.registration.factory import takes
 from marft_envs.tasks.tools.tool_access import check_surface
 
 if TYPE_CHECKING:  # they import torch, which players without a model do not need
-    from marft_agents.policies.language_model import Devices, LanguageModelTeam
+    from marft_agents.policies.language_model import LanguageModelTeam
+    from marft_agents.policies.team_building import Devices
 
 WITHOUT_MODEL: Mapping[str, Callable[[], Policy]] = {
     "scripted": partial(ScriptedPolicy, lambda _, observation: observation),  # the view shows agents their action

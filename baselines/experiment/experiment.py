@@ -49,7 +49,8 @@ if TYPE_CHECKING:  # they import torch, which settings do not need
     from baselines.experiment.training import ReadPools
     from marft_agents.learning.learner import Learner
     from marft_agents.learning.ranks import Ranks
-    from marft_agents.policies.language_model import Devices, LanguageModelTeam
+    from marft_agents.policies.language_model import LanguageModelTeam
+    from marft_agents.policies.team_building import Devices
 
 SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
@@ -241,7 +242,7 @@ class Experiment:
         Raises:
             SettingsError: See `EngineSettings.resolved`.
         """
-        from marft_agents.policies.language_model import engine_for
+        from marft_agents.policies.team_building import engine_for
 
         engine = engine_for(agents, self.models, self.sampling, device, self.dtype, self.context, self.engine)
         return dataclasses.replace(self, engine=engine)
@@ -260,7 +261,7 @@ class Experiment:
             RankError: Several learners are asked for, and packages of Ray Train are missing.
         """
         from marft_agents.learning.sharding import check_fsdp
-        from marft_agents.policies.language_model import check_first_prompts
+        from marft_agents.policies.team_building import check_first_prompts
         from marft_agents.rollouts.ray_workers import check_ray
         from marft_agents.runs.ray_ranks import check_ranks
 
@@ -414,7 +415,7 @@ class Experiment:
             device: Device of the models, see `build_team`.
             in_host_memory: True loads models that are sharded next, see `build_team`.
         """
-        from marft_agents.policies.language_model import build_team
+        from marft_agents.policies.team_building import build_team
 
         return build_team(
             agents,

@@ -14,7 +14,8 @@ from baselines.experiment.environments import factory, tasks_of
 from baselines.experiment.samplers import open_sampler, sampler_of
 from baselines.experiment.source_commit import source_commit
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.policies.language_model import Devices, LanguageModelTeam
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.team_building import Devices
 from marft_agents.rollouts.ray_workers import RayWorkers, versions
 from marft_agents.rollouts.rollout_settings import OFF
 from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts, RolloutSource

@@ -17,7 +17,8 @@ from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.partners import RemoteSettings
 
 if TYPE_CHECKING:  # they import torch, which settings do not need
-    from marft_agents.policies.language_model import Devices, LanguageModelTeam
+    from marft_agents.policies.language_model import LanguageModelTeam
+    from marft_agents.policies.team_building import Devices
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class TeamSettings:
             CheckpointError: The checkpoint is of another team.
             ContextOverflowError, ModelError, RemoteError, SettingsError: See `check_first_prompts`.
         """
-        from marft_agents.policies.language_model import check_first_prompts
+        from marft_agents.policies.team_building import check_first_prompts
         from marft_agents.runs import checkpoint
 
         if self.checkpoint is not None:
@@ -91,7 +92,7 @@ class TeamSettings:
             agents: Ids of the agents, as in the checkpoint.
             device: Device of the models, see `build_team`.
         """
-        from marft_agents.policies.language_model import build_team
+        from marft_agents.policies.team_building import build_team
         from marft_agents.runs import checkpoint
 
         team = build_team(

@@ -25,7 +25,8 @@ from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.metric_names import TOKENS_TOTAL
-from marft_agents.policies.language_model import Devices, LanguageModelTeam
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.team_building import Devices
 from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import RunFolderError, owned

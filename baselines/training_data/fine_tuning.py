@@ -19,7 +19,7 @@ from baselines.experiment.training import keep_as_own
 from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError
 from marft_agents.learning.supervised import SupervisedLearner
-from marft_agents.policies.language_model import Devices, check_first_prompts
+from marft_agents.policies.team_building import Devices, check_first_prompts
 from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import RunFolderError

@@ -21,8 +21,9 @@ from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.supervised import SupervisedLearner
 from marft_agents.models.base_settings import Dtype, LoraSettings
-from marft_agents.policies.language_model import LanguageModelTeam, build_team
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
+from marft_agents.policies.team_building import build_team
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 NEVER_END = 0.25  # uniform numbers above this never sample the first token of the vocabulary, `END_TOKEN`

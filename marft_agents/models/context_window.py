@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from marft_agents.setting_fields import check_knobs, knob
+from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_agents.trajectory import Shortening
 
 LARGEST_DEFAULT = 8192  # tokens; a longer default window could use more memory than expected
@@ -42,6 +42,29 @@ class ContextSettings:
 
     def __post_init__(self) -> None:
         check_knobs(self)
+
+
+def choose_window(model: str, longest: int | None, context: ContextSettings, new_tokens: int) -> int:
+    """Return the context window of a model in tokens.
+
+    Args:
+        model: Model name for the error message.
+        longest: Largest number of tokens the model can read; None if unknown.
+        context: Settings with the requested window.
+        new_tokens: Tokens of the longest action, which must leave room for a prompt.
+
+    Raises:
+        SettingsError: The model cannot read so many tokens, or an action may fill the whole window.
+    """
+    window = context.context_window or min(longest or LARGEST_DEFAULT, LARGEST_DEFAULT)
+    if longest is not None and window > longest:
+        raise SettingsError(f"context_window = {window}: model {model!r} reads at most {longest} tokens")
+    if new_tokens >= window:
+        raise SettingsError(
+            f"max_new_tokens = {new_tokens} leaves no room for a prompt in the context window of model "
+            f"{model!r}: wanted fewer than {window}, which is for prompt and action together"
+        )
+    return window
 
 
 class Shortened(NamedTuple):

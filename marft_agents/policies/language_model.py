@@ -10,23 +10,21 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.engine_settings import ROWS, EngineName, EngineSettings, bytes_of_token
+from marft_agents.generation.engine_settings import EngineName, EngineSettings, bytes_of_token
 from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.adapted_base import AdaptedBase
-from marft_agents.models.base_settings import Dtype, LoraSettings, Sharing
 from marft_agents.models.chat_template import ChatPrompt, encode, messages_of
-from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
+from marft_agents.models.context_window import ContextOverflowError, ContextSettings, choose_window
 from marft_agents.models.model_error import ModelError
-from marft_agents.models.packed_linear import pack
-from marft_agents.models.pretrained import context_length, default_device, dtype_on, load, load_config, load_tokenizer
+from marft_agents.models.pretrained import context_length
 from marft_agents.policies.action_scores import (
     ActionScores,
     TokenIds,
@@ -37,10 +35,6 @@ from marft_agents.policies.action_scores import (
 )
 from marft_agents.policies.partners import (
     Partner,
-    RemoteSettings,
-    check_partners,
-    models_of,
-    open_partner,
 )
 from marft_agents.policies.policy import FunctionPolicy, Policy, Request, encodable, failed_action
 from marft_agents.policies.scripted import MixedPolicy
@@ -49,9 +43,7 @@ from marft_agents.policies.token_log_probs import ONE_TOKEN, action_hidden, scor
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
-SHARED_ADAPTER = "shared"
 PROMPTS_KEPT = 512  # encoded prompts of a team, more than begin in one batch
-UNUSED_ADAPTER = "frozen"  # of a base that only frozen agents play: PEFT wants at least one
 
 
 @dataclass(frozen=True)
@@ -103,7 +95,7 @@ class LanguageModelTeam:
         self.local_agents = dict(local_agents)
         self.partners = dict(partners or {})
         self.agents = tuple(agents or [*self.local_agents, *self.partners])
-        _check_agent_ids(self.agents)
+        check_agent_ids(self.agents)
         _check_adapter_names(self.local_agents)
         self.sampling = sampling
         self.context = context or ContextSettings()
@@ -112,7 +104,9 @@ class LanguageModelTeam:
         self._engines: dict[tuple[AdaptedBase, int], StepEngine] = {}
         self._prompts: dict[Hashable, ChatPrompt] = {}  # the episodes of a group begin with equal prompts
         self.windows = {
-            agent: choose_window(local.base.name, context_length(local.base.peft.config), self.context, sampling)
+            agent: choose_window(
+                local.base.name, context_length(local.base.peft.config), self.context, sampling.max_new_tokens
+            )
             for agent, local in self.local_agents.items()
         }
 
@@ -157,7 +151,7 @@ class LanguageModelTeam:
         found = self._prompts.get(key)
         if found is None:
             tokenizer = self.local_agent(agent).base.tokenizer
-            found = _encode(agent, tokenizer, observation, self.windows[agent], self.sampling, self.context)
+            found = encode_for(agent, tokenizer, observation, self.windows[agent], self.sampling, self.context)
             if len(self._prompts) >= PROMPTS_KEPT:
                 self._prompts.clear()
             self._prompts[key] = found
@@ -424,170 +418,10 @@ def _activate(local: LocalAgent, _: Tensor) -> None:
         pass  # it stays active
 
 
-Devices = torch.device | Mapping[str, torch.device] | None
-
-
-def build_team(
-    agents: Sequence[str],
-    models: Mapping[str, str],
-    *,
-    lora: LoraSettings,
-    sampling: SamplingParams,
-    sharing: Sharing = "separate",
-    seed: int = 0,
-    device: Devices = None,
-    dtype: Dtype = "auto",
-    context: ContextSettings | None = None,
-    remote: RemoteSettings | None = None,
-    engine: EngineSettings | None = None,
-    in_host_memory: bool = False,
-) -> LanguageModelTeam:
-    """Load the base models and create the adapter of each trained agent.
-
-    Args:
-        agents: Agent ids in the order of the team.
-        models: Agent -> model name (see `partners` and `pretrained.load`). Agents of one local model on one device
-            share it in memory. The key "*" stands for all others.
-        lora: Rank, scale and target layers of the adapters.
-        sampling: Sampling parameters of all agents.
-        sharing: "separate" for one adapter per agent, "shared" for one for all agents of a base.
-        seed: Seed of the adapters' initial weights.
-        device: Device of the bases, or agent -> device of its base, with "*" for all others. None, and agents that
-            are not named, take CUDA if available, else the CPU.
-        dtype: Dtype of the frozen bases; "auto" is bfloat16 on CUDA and float32 on the CPU. Adapters are float32.
-        context: Length limit of a prompt with its action, and the treatment of longer prompts.
-        remote: Limits of requests to remote agents.
-        engine: Engine of decoding and its sizes.
-        in_host_memory: True loads the bases into host memory, in the dtype of their device, for
-            `learning.sharding.shard`, which moves them there.
-
-    Raises:
-        ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
-        SettingsError: The context window does not fit a model, an unknown or remote agent has a device, or agents of
-            one shared adapter have several, or no such dtype or sharing; found before any weights are loaded.
-        RemoteError: A package for a remote agent is missing, or it does not know the sampling parameters.
-    """
-    _check_agent_ids(agents)
-    if sharing not in get_args(Sharing):
-        raise SettingsError(f"sharing = {sharing!r}, wanted {' or '.join(get_args(Sharing))}")
-    chosen = models_of(agents, models)
-    placed = _devices_of([agent for agent, model in chosen.items() if model.local], device)
-    members: dict[tuple[str, torch.device], list[str]] = {}
-    for agent, place in placed.items():
-        members.setdefault((chosen[agent].source, place), []).append(agent)
-    names = [name for name, _ in members]
-    if sharing == "shared" and len(set(names)) < len(names):
-        raise SettingsError("device: found several for agents that share one adapter, wanted one for all")
-    dtypes = {place: dtype_on(place, dtype) for _, place in members}
-    engine = engine_for(agents, models, sampling, device, dtype, context, engine)
-    partners = {agent: open_partner(model, sampling, remote) for agent, model in chosen.items() if not model.local}
-    local_agents: dict[str, LocalAgent] = {}
-    for number, ((name, place), own) in enumerate(members.items()):
-        trained = [agent for agent in own if not chosen[agent].kind]
-        shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
-        adapters = [shared] if sharing == "shared" and trained else trained
-        loaded = load(name, device=torch.device("cpu") if in_host_memory else place, dtype=dtypes[place])
-        if not in_host_memory:
-            pack(loaded.model)  # before there are adapters: PEFT freezes all but the first
-        base = AdaptedBase(loaded, adapters or [UNUSED_ADAPTER], lora, seed=seed)
-        base.device = place
-        for agent in own:
-            adapter = shared if sharing == "shared" else agent
-            local_agents[agent] = LocalAgent(base, adapter if agent in trained else None)
-    order = {agent: local_agents[agent] for agent in agents if agent in local_agents}
-    return LanguageModelTeam(
-        order,
-        sampling,
-        context=context,
-        max_batch=engine.max_batch or ROWS["cpu"],
-        engine=engine,
-        partners=partners,
-        agents=agents,
-    )
-
-
-def engine_for(
-    agents: Sequence[str],
-    models: Mapping[str, str],
-    sampling: SamplingParams,
-    device: Devices = None,
-    dtype: Dtype = "auto",
-    context: ContextSettings | None = None,
-    engine: EngineSettings | None = None,
-) -> EngineSettings:
-    """Return the engine of a team with its sizes, before any weights are loaded; arguments as of `build_team`.
-
-    Raises:
-        ModelError, SettingsError: See `build_team`.
-    """
-    chosen, engine = models_of(agents, models), engine or EngineSettings()
-    placed = _devices_of([agent for agent, model in chosen.items() if model.local], device)
-    windows, bases = [0], []
-    for agent, place in placed.items():
-        config = load_config(chosen[agent].source)
-        windows.append(
-            choose_window(chosen[agent].source, context_length(config), context or ContextSettings(), sampling)
-        )
-        bases.append((config, dtype_on(place, dtype)))
-    return engine.resolved(next(iter(placed.values())), bases, max(windows)) if placed else engine
-
-
-def _devices_of(agents: Sequence[str], device: Devices) -> dict[str, torch.device]:
-    """Return the device of each agent that plays a local model."""
-    given = device if isinstance(device, Mapping) else {} if device is None else {"*": device}
-    unknown = sorted(set(given) - set(agents) - {"*"})
-    if unknown:
-        raise SettingsError(
-            f"device: found {', '.join(unknown)}, wanted agents that play a local model: {', '.join(agents)}"
-        )
-    others = given.get("*") or default_device()
-    return {agent: _numbered(given.get(agent, others)) for agent in agents}
-
-
-def _numbered(device: torch.device) -> torch.device:
-    """Return a GPU with its number, so that `cuda` and `cuda:0` are one device."""
-    return torch.device("cuda", torch.cuda.current_device()) if device == torch.device("cuda") else device
-
-
-def check_first_prompts(
-    env: Any, models: Mapping[str, str], sampling: SamplingParams, context: ContextSettings
-) -> None:
-    """Refuse remote agents that do not answer, and profiles that leave no room, before any weights are loaded.
-
-    Args:
-        env: An AEC environment; it is reset. Agents without an observation yet are skipped.
-        models: Agent -> model name, as in `build_team`.
-        sampling: Sampling parameters of all agents.
-        context: Length limit of a prompt with its action, and the treatment of longer prompts.
-
-    Raises:
-        ContextOverflowError: An agent's observation of the first problem does not fit.
-        RemoteError: A remote agent does not answer.
-        ModelError, SettingsError: See `build_team`.
-    """
-    chosen = models_of(env.possible_agents, models)
-    check_partners(models, sampling)
-    env.reset(seed=0)
-    readers: dict[str, tuple[Any, int]] = {}  # model name -> its tokenizer and window
-    for agent, model in chosen.items():
-        if not model.local:
-            continue
-        name = model.source
-        if name not in readers:
-            window = choose_window(name, context_length(load_config(name)), context, sampling)
-            readers[name] = load_tokenizer(name), window
-        try:
-            observation = env.observe(agent)
-        except Exception:  # environments may raise anything for an agent that does not act yet
-            continue
-        if isinstance(observation, str):
-            tokenizer, window = readers[name]
-            _encode(agent, tokenizer, observation, window, sampling, context)
-
-
-def _encode(
+def encode_for(
     agent: str, tokenizer: Any, observation: str, window: int, sampling: SamplingParams, context: ContextSettings
 ) -> ChatPrompt:
+    """Return an agent's prompt that leaves room for its longest action; the error of a longer one names the agent."""
     try:
         return encode(tokenizer, observation, window - sampling.max_new_tokens, context.overflow)
     except ContextOverflowError as error:
@@ -597,30 +431,7 @@ def _encode(
         ) from error
 
 
-def choose_window(model: str, longest: int | None, context: ContextSettings, sampling: SamplingParams) -> int:
-    """Return the context window of a model in tokens.
-
-    Args:
-        model: Model name for the error message.
-        longest: Largest number of tokens the model can read; None if unknown.
-        context: Settings with the requested window.
-        sampling: Sampling parameters; the longest action must leave room for a prompt.
-
-    Raises:
-        SettingsError: The model cannot read so many tokens, or an action may fill the whole window.
-    """
-    window = context.context_window or min(longest or LARGEST_DEFAULT, LARGEST_DEFAULT)
-    if longest is not None and window > longest:
-        raise SettingsError(f"context_window = {window}: model {model!r} reads at most {longest} tokens")
-    if sampling.max_new_tokens >= window:
-        raise SettingsError(
-            f"max_new_tokens = {sampling.max_new_tokens} leaves no room for a prompt in the context window of model "
-            f"{model!r}: wanted fewer than {window}, which is for prompt and action together"
-        )
-    return window
-
-
-def _check_agent_ids(agents: Sequence[Any]) -> None:
+def check_agent_ids(agents: Sequence[Any]) -> None:
     """Refuse agent ids that UTF-8 files and logs cannot hold."""
     for agent in agents:
         if not isinstance(agent, str) or not encodable(agent):

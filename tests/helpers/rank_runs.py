@@ -20,7 +20,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.sharding import shard
 from marft_agents.models.base_settings import LoraSettings
-from marft_agents.policies.language_model import build_team
+from marft_agents.policies.team_building import build_team
 from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import Market

@@ -12,7 +12,7 @@ import pytest
 import marft_envs
 from baselines.cli.main import main
 from baselines.experiment.data_checksums import _text, task_checksum
-from marft_agents.policies import language_model
+from marft_agents.policies import team_building
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import read_metrics
 from marft_envs.game.task import Task, TaskList
@@ -112,7 +112,7 @@ def unloaded(monkeypatch):
         raise AssertionError("a model was loaded")
 
     with monkeypatch.context() as patch:
-        patch.setattr(language_model, "load", load)
+        patch.setattr(team_building, "load", load)
         yield
 
 

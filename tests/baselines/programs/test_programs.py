@@ -29,7 +29,7 @@ ECHO = ScriptedPolicy(lambda agent, observation: f"{agent} heard: {observation.s
 def team():
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
+    from marft_agents.policies.team_building import build_team
 
     return build_team(AGENTS, {"*": "tiny"}, lora=LoraSettings(), sampling=SamplingParams(max_new_tokens=6))
 

@@ -238,7 +238,7 @@ def test_a_run_counts_shortened_prompts_and_raises_an_alarm(tmp_path, capsys):
 def test_windows_that_do_not_fit_are_refused_before_anything_loads(
     command, flags, message, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("marft_agents.policies.language_model.load", None)
+    monkeypatch.setattr("marft_agents.policies.team_building.load", None)
     arguments = [command, "--env", "marft/math_duo-v0", "--model", "tiny", "--out", str(tmp_path / "out"), *flags]
     assert main(arguments) == 1
     assert message in capsys.readouterr().err

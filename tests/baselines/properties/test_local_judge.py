@@ -8,9 +8,9 @@ import pytest
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import LoraSettings
-from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import completion
 from marft_agents.policies.scripted import ScriptedPolicy
+from marft_agents.policies.team_building import build_team
 from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders import ModelGrader
 

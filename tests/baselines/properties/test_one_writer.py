@@ -20,7 +20,7 @@ from baselines.experiment.training import TrainingRun
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.rank_settings import RankSettings
-from marft_agents.policies import language_model
+from marft_agents.policies import team_building
 from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics
@@ -63,7 +63,7 @@ def unloaded(monkeypatch):
     def load(*_, **__):
         raise AssertionError("a model was loaded")
 
-    monkeypatch.setattr(language_model, "load", load)
+    monkeypatch.setattr(team_building, "load", load)
 
 
 @pytest.mark.parametrize("name", ["train", "sft", "eval", "attribute", "bench"])
@@ -107,7 +107,7 @@ def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_pat
 
     sizes, learners = itertools.count(3), []
     monkeypatch.setattr("marft_agents.learning.pass_size.fitted", sized)
-    plain, build, alone = Learner.__init__, language_model.build_team, threading.Lock()
+    plain, build, alone = Learner.__init__, team_building.build_team, threading.Lock()
 
     def built(*given, **named):
         with alone:  # ranks are processes; these threads share the random generator and the filters of warnings
@@ -118,7 +118,7 @@ def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_pat
             plain(self, *given, **named)
         learners.append(self)
 
-    monkeypatch.setattr(language_model, "build_team", built)
+    monkeypatch.setattr(team_building, "build_team", built)
     monkeypatch.setattr(Learner, "__init__", watched)
     plan = replace(Experiment.load(made / "run"), engine=EngineSettings(), ranks=RankSettings(learners=2))
     plan = replace(plan, rollouts=RolloutSettings(ray="local", rollout_workers=0))

@@ -15,7 +15,7 @@ from baselines.cli.main import main
 from baselines.results.retained_ability import Retained, retained, table
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import LoraSettings
-from marft_agents.policies.language_model import build_team
+from marft_agents.policies.team_building import build_team
 from marft_agents.runs.retained_ability import Ability, Question, abilities, log_likelihoods
 
 AGENTS = ["reasoner_0", "actor_0"]

@@ -12,7 +12,7 @@ from marft_agents.generation.engine_settings import GIB, EngineSettings, bytes_o
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import load_config
-from marft_agents.policies.language_model import build_team, engine_for
+from marft_agents.policies.team_building import build_team, engine_for
 from marft_agents.setting_fields import SettingsError
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)

@@ -11,11 +11,19 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.chat_template import encode
-from marft_agents.models.context_window import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
+from marft_agents.models.context_window import (
+    ContextOverflowError,
+    ContextSettings,
+    choose_window,
+    movable,
+    num_fixed,
+    shorten,
+)
 from marft_agents.models.pretrained import Pretrained, context_length
 from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent, build_team, choose_window
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Request, completion
+from marft_agents.policies.team_building import build_team
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import CopyDigit, word_team
@@ -207,7 +215,7 @@ def test_a_model_says_how_much_it_reads(config, length):
     ("longest", "asked", "window"), [(128, None, 128), (32768, None, 8192), (None, None, 8192), (32768, 9000, 9000)]
 )
 def test_the_default_window_is_the_models_up_to_a_bound(longest, asked, window):
-    assert choose_window("m", longest, ContextSettings(asked), SamplingParams()) == window
+    assert choose_window("m", longest, ContextSettings(asked), 64) == window
 
 
 @pytest.mark.parametrize(
@@ -220,7 +228,7 @@ def test_the_default_window_is_the_models_up_to_a_bound(longest, asked, window):
 )
 def test_windows_that_do_not_fit_are_refused(asked, new_tokens, message):
     with pytest.raises(SettingsError, match=message):
-        choose_window("m", 128, ContextSettings(asked), SamplingParams(max_new_tokens=new_tokens))
+        choose_window("m", 128, ContextSettings(asked), new_tokens)
 
 
 @pytest.mark.parametrize("window", [-1, 0, 1])
@@ -230,7 +238,7 @@ def test_a_window_without_room_is_refused(window):
 
 
 def test_a_window_beyond_the_model_is_refused_before_weights_are_loaded(monkeypatch):
-    monkeypatch.setattr("marft_agents.policies.language_model.load", None)
+    monkeypatch.setattr("marft_agents.policies.team_building.load", None)
     with pytest.raises(SettingsError, match="model 'tiny' reads at most 4096 tokens"):
         build_team(
             ["a_0"],

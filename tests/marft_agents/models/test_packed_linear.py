@@ -14,7 +14,7 @@ from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.packed_linear import MOST_ROWS, pack
 from marft_agents.models.pretrained import load
-from marft_agents.policies import language_model
+from marft_agents.policies import team_building
 from tests.helpers.adapted_models import stir
 
 NEEDS_BFLOAT16 = pytest.mark.skipif(
@@ -95,9 +95,9 @@ def test_every_adapter_on_packed_weights_samples_what_it_scores(monkeypatch):
             weight.data = weight.half().float()
         return pretrained
 
-    monkeypatch.setattr(language_model, "load", rounded)
+    monkeypatch.setattr(team_building, "load", rounded)
     sampling, cpu = SamplingParams(max_new_tokens=6), torch.device("cpu")
-    team = language_model.build_team(["a_0", "b_0"], {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, device=cpu)
+    team = team_building.build_team(["a_0", "b_0"], {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, device=cpu)
     [base] = team.bases
     stir(base)
     ids, adapters = np.arange(5, 40, dtype=np.int32), [None, "a_0", "b_0"] * 2

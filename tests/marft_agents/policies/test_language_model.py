@@ -17,8 +17,9 @@ from marft_agents.models.chat_template import encode, end_token_ids, merge_turns
 from marft_agents.models.model_error import ModelError
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.policies import language_model
-from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent, build_team
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Request
+from marft_agents.policies.team_building import build_team
 from tests.helpers.fakes import word_model, word_team
 from tests.helpers.naive import logprobs
 

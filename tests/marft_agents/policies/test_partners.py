@@ -14,7 +14,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.model_error import ModelError
-from marft_agents.policies.language_model import LanguageModelTeam, build_team
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.partners import (
     AgentModel,
     RemoteSettings,
@@ -26,6 +26,7 @@ from marft_agents.policies.partners import (
 )
 from marft_agents.policies.policy import Request
 from marft_agents.policies.remote import RemoteError
+from marft_agents.policies.team_building import build_team
 from marft_agents.rollouts.rollout import EpisodeStart, collect
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import evaluate

@@ -12,9 +12,9 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models import pretrained
 from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import dtype_on, load
-from marft_agents.policies import language_model
+from marft_agents.policies import team_building
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
-from marft_agents.policies.language_model import build_team
+from marft_agents.policies.team_building import build_team
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import Market
@@ -38,7 +38,7 @@ def test_agents_of_one_model_share_it_on_a_device_and_have_a_copy_on_each_other(
 
 def test_each_copy_is_loaded_onto_its_device(monkeypatch):
     places = []
-    monkeypatch.setattr(language_model, "load", lambda name, device, dtype: places.append(device) or load(name))
+    monkeypatch.setattr(team_building, "load", lambda name, device, dtype: places.append(device) or load(name))
     team({"*": ONE, "seller_0": OTHER})
     assert places == [ONE, OTHER]
 

@@ -23,8 +23,8 @@ from marft_agents.models.chat_template import encode
 from marft_agents.models.model_error import ModelError
 from marft_agents.models.pretrained import context_length, load_tokenizer
 from marft_agents.policies.adapter_files import save_adapter
-from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import Request
+from marft_agents.policies.team_building import build_team
 from marft_agents.runs import checkpoint
 from tests.helpers.fakes import CopyDigit
 from tests.helpers.naive import BRIEF_CRITIC, adapters, play

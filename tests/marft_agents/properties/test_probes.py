@@ -26,7 +26,7 @@ from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.base_settings import LoraSettings
-from marft_agents.policies.language_model import build_team
+from marft_agents.policies.team_building import build_team
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.trainer import Trainer

@@ -97,7 +97,7 @@ def test_an_untrained_trajectory_has_tokens_without_advantages(tmp_path):
 def test_whole_records_hold_what_each_agent_saw(tmp_path):
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
-    from marft_agents.policies.language_model import build_team
+    from marft_agents.policies.team_building import build_team
 
     env = lambda: make("marft/gsm8k_duo-v0", data="embedded:stories", split="train")  # noqa: E731
     sampling = SamplingParams(max_new_tokens=3)
