@@ -12,10 +12,11 @@ TRAINING_STAMP := $(or $(wildcard $(STAMP)),$(VENV)/.marft-training-installed)
 VLLM_VENV ?= .venv-vllm
 VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check
-# Two workers are faster than one only if each keeps to one thread. Compiled modules are kept, also where containers
+# Several workers are faster than one only if each keeps to one thread. Compiled modules are kept, also where containers
 # forbid it: tests start processes, and each would compile all that it imports.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest
-WORKERS ?= 2
+# One test process for each core, four at most: each takes up to two gigabytes.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 4 ] && n=4; echo $$n)
 
 # An update allocates and frees gigabytes. tcmalloc does that in less memory than the C library, which takes less with
 # huge pages (docs/benchmarks/training.md). TCMALLOC= leaves it out.
