@@ -103,7 +103,7 @@ def _register_shards(parts: int, chained: bool) -> None:
         "shards",
         _load_shards,
         teams=made,
-        keywords=("parts", "lines", "chained", "notes", "view"),
+        keywords=("parts", "lines", "chained", "notes", "view", "in_order"),
         description="lines of a document in parts, one for each reader; the answer needs a line of every part",
         solo=made[whole],
         controls={"solo@window": solo, "solo@notes": notes, "solo@whole": whole},
@@ -195,6 +195,7 @@ def _load_shards(
     chained: bool = False,
     notes: str = "last",
     view: str = "part",
+    in_order: bool = False,
 ) -> Tasks:
     """Draw the documents and questions.
 
@@ -206,8 +207,10 @@ def _load_shards(
         chained: True: a part names a line of the next part, so that they must be read one after another.
         notes: Of one agent that reads the parts in turns: "last" shows it its last note, "all" every note.
         view: Of one agent: "part" shows it the parts in turns, "whole" all at once.
+        in_order: True: a value counts only at the place of its part.
     """
-    return ShardTasks.load(data, split, parts=parts, lines=lines, chained=chained, notes=notes, view=view)
+    reading = {"notes": notes, "view": view, "in_order": in_order}
+    return ShardTasks.load(data, split, parts=parts, lines=lines, chained=chained, **reading)
 
 
 def _load_profile(data: Any, split: str, *, clues: int = 2) -> Tasks:

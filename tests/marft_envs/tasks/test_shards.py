@@ -26,9 +26,10 @@ def play(env, index, say=None):
     return env.unwrapped.episode(), seen
 
 
+@pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("env_id", IDS)
-def test_the_oracle_solves_every_problem_with_every_team(env_id):
-    env = marft_envs.make(env_id, split="test")
+def test_the_oracle_solves_every_problem_with_every_team(env_id, in_order):
+    env = marft_envs.make(env_id, split="test", in_order=in_order)
     for index in range(FEW):
         record, _ = play(env, index)
         assert record.success
@@ -92,6 +93,19 @@ def test_the_score_is_the_share_of_right_values_and_wrong_ones_lower_it():
     assert scores[""].invalid
 
 
+def test_in_order_a_value_counts_only_at_the_place_of_its_part():
+    problems = draw(4, 4, "test")
+    tasks = ShardTasks(problems, in_order=True)
+    task = Shards("one", "", "7 3", "test", question="Rooms of Tim and Ann?", parts=("Tim 7", "Ann 3"), sought=())
+    scores = {said: tasks.judged(task, said) for said in ("7 3", "3 7", "Tim 7, Ann 3", "7", "7 3 2", "")}
+    assert [round(each.reward, 2) for each in scores.values()] == [1.0, 0.0, 1.0, 0.5, 0.67, 0.0]
+    assert [each.success for each in scores.values()] == [True, False, True, False, False, False]
+    assert tasks.vote([scores["7 3"]]) != tasks.vote([scores["3 7"]])
+    both = ShardTasks(problems), tasks
+    shares = [sum(by.judged(problem, "5 6 8 7").reward for problem in problems) / len(problems) for by in both]
+    assert shares == pytest.approx([0.45, 0.10], abs=0.01)  # what a guess is worth
+
+
 @pytest.mark.parametrize(
     ("keywords", "told"),
     [
@@ -100,6 +114,7 @@ def test_the_score_is_the_share_of_right_values_and_wrong_ones_lower_it():
         ({"lines": len(NAMES)}, f"found {len(NAMES)}, wanted 2 to {len(NAMES) // 2}"),
         ({"split": "dev"}, "found split 'dev', wanted one of train, test, bench"),
         ({"view": "whole"}, "view='whole' is for one agent, found 2 readers"),
+        ({"in_order": 1}, "in_order: found 1, wanted True or False"),
         ({"notes": "some"}, "notes: found 'some', wanted one of last, all"),
         ({"data": "hub:a/b"}, "the problems are drawn"),
     ],
