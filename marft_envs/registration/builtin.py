@@ -209,8 +209,9 @@ def _load_shards(
         view: Of one agent: "part" shows it the parts in turns, "whole" all at once.
         in_order: True: a value counts only at the place of its part.
     """
-    reading = {"notes": notes, "view": view, "in_order": in_order}
-    return ShardTasks.load(data, split, parts=parts, lines=lines, chained=chained, **reading)
+    return ShardTasks.load(
+        data, split, parts=parts, lines=lines, chained=chained, notes=notes, view=view, in_order=in_order
+    )
 
 
 def _load_profile(data: Any, split: str, *, clues: int = 2) -> Tasks:
