@@ -138,9 +138,9 @@ _CHOICES: Mapping[str, str] = {  # texts that choose among known names, and text
     "validation": "validate_on",
     "tracking": "track track_project",
     "keywords": "split dependency horizon reward feedback communication render_mode max_action_chars context_rounds "
-    "own_actions compaction canaries memory size parts lines chained notes view clues listing limits languages grading "
-    "level instructions policy seed attack injection params show_actions seen_by agents client_sampling "
-    "program_episodes program_seconds program_requests program_tokens program_open program_output",
+    "own_actions compaction canaries memory size parts lines chained notes view in_order clues listing limits "
+    "languages grading level instructions policy seed attack injection params show_actions seen_by agents "
+    "client_sampling program_episodes program_seconds program_requests program_tokens program_open program_output",
     "keywords.reward": "*",
     "keywords.team": "name language dependency profiles",
     "keywords.grader": "mode model rubric when_spent token_limit",
