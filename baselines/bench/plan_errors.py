@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from marft_common.close_names import close_or_all
@@ -23,7 +23,7 @@ def or_refuse(where: str, work: Callable[[], Any]) -> Any:
         raise PlanError(f"{where}: {text}") from error
 
 
-def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str = "") -> None:
+def refuse_unknown(what: str, found: Iterable[str], known: Collection[str], where: str = "") -> None:
     """Refuse names that are not known, with a close one if there is any."""
     place = f"{where}: " if where else ""
     for name in found:

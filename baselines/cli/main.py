@@ -105,7 +105,7 @@ class Parser(argparse.ArgumentParser):
         known = {name: told for name, told in self._known.items() if name.startswith("--")}
         if not wrong and "--env" in known and "/" in arguments[0]:
             return f"found {arguments[0]!r} without a flag; did you mean --env {arguments[0]}?"
-        return f"unrecognized arguments: {' '.join(arguments)}" + did_you_mean(wrong, known)
+        return f"unrecognized arguments: {' '.join(arguments)}" + did_you_mean(wrong, known, known, cutoff=0.7)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -113,7 +113,9 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             flags = self._known if isinstance(action, argparse._SubParsersAction) else {}  # `marft help`
             known = dict.fromkeys([*map(str, action.choices or ()), *flags], "")
-            raise argparse.ArgumentError(action, error.message + did_you_mean(str(value), known)) from None
+            raise argparse.ArgumentError(
+                action, error.message + did_you_mean(str(value), known, known, cutoff=0.7)
+            ) from None
 
 
 class _Version(argparse.Action):

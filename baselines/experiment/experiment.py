@@ -479,7 +479,7 @@ def _no_setting(name: str, settings: Mapping[str, Any], kinds: Mapping[str, type
     for kind in kinds.values():
         known |= {field.name: field.metadata["help"] for field in dataclasses.fields(kind)}
     told = f"{name}: no setting of an experiment has this name (marft train --help-all shows those there are)"
-    return told + did_you_mean(name, known)
+    return told + did_you_mean(name, known, known, cutoff=0.7)
 
 
 def _environment(

@@ -463,7 +463,7 @@ class UnknownTaskError(KeyError):
 
     def __init__(self, task_id: object, known: Iterable[str], where: str) -> None:
         ids = list(known)
-        hint = did_you_mean(str(task_id), ids, cutoff=0.6) or f"; ids look like {ids[:3]}"
+        hint = did_you_mean(str(task_id), ids) or f"; ids look like {ids[:3]}"
         # Kept, since a `KeyError` would show its argument in quotes.
         self.message = f"{where}: no task has the id {task_id!r}{hint}"
         super().__init__(self.message)

@@ -257,7 +257,7 @@ def test_a_prompt_of_a_later_round_that_leaves_the_window_is_refused():
         (
             {},
             {"arms": ["team", "solo"]},
-            "unknown arm 'solo'; did you mean solo@tokens or solo@window",
+            "unknown arm 'solo'; did you mean solo@tokens or solo@window or solo@notes or solo@whole?",
         ),
         ({}, {"algorithms": ["marft-b"]}, "unknown algorithm 'marft-b'"),
         ({}, {"solo_algorithms": ["ppo"]}, "unknown algorithm 'ppo'"),

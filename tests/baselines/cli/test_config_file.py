@@ -249,7 +249,10 @@ def test_a_share_may_be_true_as_in_older_files(tmp_path, value):
 
 BAD = {
     "unknown key": ("polcy_lr = 1", ["unknown key 'polcy_lr'", "did you mean policy_lr?"]),
-    "unknown key of a table": ("[learner]\nclip_hgh = 1", ["'clip_hgh' in [learner]", "mean clip_high?"]),
+    "unknown key of a table": (
+        "[learner]\nclip_hgh = 1",
+        ["unknown key 'clip_hgh' in [learner]", "did you mean clip_high or"],
+    ),
     "unknown table": ("[lerner]\npolicy_lr = 1", ["unknown key 'lerner'", "did you mean learner or"]),
     "wrong table": ("[learner]\ngroups = 1", ["[learner] has no 'groups'", "[schedule]"]),
     "no key of a table": ("[schedule]\nout = 'x'", ["[schedule] has no 'out'", "at the top"]),
