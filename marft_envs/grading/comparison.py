@@ -471,7 +471,29 @@ def _is_rounding(exact: Node, rounded: Node) -> bool:
     if not (is_scalar(exact) and is_scalar(rounded)) or variables(exact) or variables(rounded):
         return False
     try:
-        one, other = real(evaluate(exact, {})), real(evaluate(rounded, {}))
+        one, other = evaluate(exact, {}), evaluate(rounded, {})
+        distance, size = abs(real(one) - real(other)), abs(real(one))
     except NotReadableError:
         return False
-    return bool(abs(one - other) <= abs(one) * real(_APPROXIMATION))
+    # 204 ≈ 205 is two numbers: 204 has no digit behind the last one of 205 that could be rounded away.
+    if isinstance(one, Fraction) and isinstance(other, Fraction) and one != other:
+        place = _last_place(other)
+        if place is not None and ((one / place).denominator == 1 or abs(one - other) > place):
+            return False
+    return bool(distance <= size * real(_APPROXIMATION))
+
+
+def _last_place(value: Fraction) -> Fraction | None:
+    """Return the place of the last digit that is not 0: 1/100 of 3.14, 10 of 210; None for 0 and endless decimals."""
+    num_decimals, rest = 0, value.denominator
+    while rest % 10 == 0:
+        num_decimals, rest = num_decimals + 1, rest // 10
+    for prime in (2, 5):  # 1/2^n and 1/5^n have n decimals
+        while rest % prime == 0:
+            num_decimals, rest = num_decimals + 1, rest // prime
+    if rest != 1 or value == 0:
+        return None
+    digits, num_zeros = value.numerator, 0
+    while digits % 10 == 0:
+        digits, num_zeros = digits // 10, num_zeros + 1
+    return Fraction(10**num_zeros, 10**num_decimals)

@@ -39,7 +39,9 @@ _TURN, _RADIAN = _DEGREES.dimension, unit("radians").dimension
 def same_scalar(first: Node, second: Node) -> bool | None:
     """Compare two scalars; None if they agree at all computable points but equality is not certain."""
     for one, other in ((first, second), (second, first)):
-        if one.kind == "var" and one.name in _CHOICES and other.name.upper() == one.name:
+        # A name alone: the unit of "5 A" and the function of f(x) are names too.
+        is_choice = one.kind == "var" and one.name in _CHOICES and other.kind in ("var", "const")
+        if is_choice and other.name.upper() == one.name:
             return True  # a choice in lower case
     (one, one_unit), (other, other_unit) = measured(first), measured(second)
     if (one_unit or other_unit) and not agree(
