@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -132,6 +133,9 @@ def _read_csv(path: Path) -> Iterator[Row]:
 def _rows_of_csv(path: Path, text: str) -> Iterator[Row]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        names = Counter(name.strip().lower() for name in reader.fieldnames or ())
+        if twice := next((name for name, count in names.items() if name and count > 1), ""):
+            raise DataError(f"{path}:1", f"two columns {twice!r}", "each name once", "rename or remove one of them")
         for record in reader:
             where = f"{path}:{reader.line_num}"
             if None in record or None in record.values():

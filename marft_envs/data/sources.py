@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import envs_data
 from envs_data import DataError
 from marft_common.installation import pip_install
+from marft_envs.data.column_formats import Fields
 from marft_envs.data.files import Row, find_split, read_file
 
 MATH_CONFIGS = frozenset(
@@ -70,12 +71,13 @@ def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Sou
 
 
 def _of_split(rows: list[Row], path: Path, split: str) -> list[Row]:
-    """Return the rows with this value in the column "split"; all rows if there is no such column."""
-    if "split" not in rows[0].columns:
+    """Return the rows with this value in the column "split" (case ignored); all rows if there is no such column."""
+    columns = [Fields(row.columns) for row in rows]
+    if not any("split" in fields for fields in columns):
         return rows
-    chosen = [row for row in rows if row.columns.get("split") == split]
+    chosen = [row for row, fields in zip(rows, columns, strict=True) if fields.get("split") == split]
     if not chosen:
-        found = ", ".join(sorted({str(row.columns.get("split")) for row in rows}))
+        found = ", ".join(sorted({str(fields.get("split")) for fields in columns}))
         raise DataError(str(path), f"splits: {found}", f"split {split!r}", "name one that is there")
     return chosen
 

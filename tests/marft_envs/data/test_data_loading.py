@@ -97,6 +97,10 @@ def test_a_column_named_split_chooses_rows(tmp_path):
     assert len(load_tasks("gsm8k", path, "test")) == 1
     with pytest.raises(DataError, match="found splits: test, train, wanted split 'dev'"):
         load_tasks("gsm8k", path, "dev")
+    # In any case, as all columns, and also where only later rows have it: no test row becomes one to train on.
+    rows = [{"question": "q", "answer": "1"}, *({"question": s, "answer": "1", "Split": s} for s in ("train", "test"))]
+    [task] = load_tasks("gsm8k", str(write(tmp_path / "both.jsonl", rows)), "train")
+    assert task.prompt == "train"
 
 
 @pytest.mark.parametrize("kind", ["math", "gsm8k", "aime", "cmath"])
@@ -224,6 +228,7 @@ BAD = {
     "a broken list": ("json", f'[\n{GOOD.strip()},\n{{"problem": }}\n]', ":3: found broken JSON"),
     "an object alone": ("json", GOOD, r".*found a JSON dict, wanted a JSON list of objects; rename .* to \.jsonl"),
     "a missing field": ("csv", "problem,answer\np,1\nq\n", ":3: found another number of fields, wanted 2 fields"),
+    "a name twice": ("csv", "problem,answer, Answer\np,1,2\n", ":1: found two columns 'answer', wanted each name once"),
     "an open quote": ("csv", 'problem,answer\np,"1\n', r":\d: found broken CSV"),
     "no Parquet": ("parquet", "PAR1 and nothing else", ": found a broken file"),
     "an unknown kind": ("txt", "p", r".*found extension '\.txt', wanted one of \.jsonl, \.json, \.csv, \.parquet"),
