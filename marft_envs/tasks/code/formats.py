@@ -157,7 +157,10 @@ def _apps(row: Row, fields: Fields, default_id: str) -> Problem:
     if name := given.get("fn_name"):
         calls = []
         for arguments, result in zip(inputs, outputs, strict=True):
-            calls.append(function_tests.FunctionCall(list(arguments), result))
+            if not isinstance(arguments, list):
+                found = f"arguments of type {type(arguments).__name__} in input_output"
+                raise DataError(row.where, found, "a list of the arguments of each call", "fix or remove the row")
+            calls.append(function_tests.FunctionCall(arguments, result))
         wrapped = function_tests.are_wrapped(calls)
         if wrapped:
             calls = [call._replace(result=call.result[0]) for call in calls]

@@ -219,6 +219,8 @@ BROKEN = [
     (APPS | {"input_output": json.dumps({"inputs": ["1"], "outputs": []})}, "other inputs than outputs"),
     (APPS | {"input_output": '{"inputs": [' + "9" * 5000 + '], "outputs": ["1"]}'}, "a test of type LongInteger"),
     (APPS | {"input_output": "[1]"}, "input_output of type list"),
+    (APPS | {"input_output": '{"fn_name": "f", "inputs": [5], "outputs": [5]}'}, "arguments of type int"),
+    (APPS | {"input_output": '{"fn_name": "f", "inputs": ["ab"], "outputs": [5]}'}, "arguments of type str"),
     (APPS | {"question": ""}, "no text in column 'question'"),
 ]
 
