@@ -56,6 +56,7 @@ Floats = npt.NDArray[np.float64]
 
 LEVEL, POWER = 0.95, 0.8
 SMALLEST_TAIL = 1e-100  # the t quantiles of scipy fail near 1e-300
+ROUNDING = 1e-12  # share of a variance up to which it is zero: sums of thirds differ by rounding
 CENTRINGS = 100  # at most so many sweeps over rows and columns; complete grids need one
 RESAMPLES_AT_ONCE = 1000
 
@@ -325,8 +326,11 @@ def _variance(d: Floats, mean: float) -> _Variance:
     if seeds > 1 and scenarios > 1 and free > 0:
         residual = float((_additive_residuals(centred, there) ** 2).sum()) / free / pairs
         by_scenario = max(by_scenario - residual, 0.0)
-    if by_seed + by_scenario <= 0:  # seeds agree exactly, scenarios as much as residuals: keep the scenario part
-        return _Variance(0.0, float((centred**2).sum()) / pairs / (pairs - 1), seeds, scenarios)
+    of_all = float((centred**2).sum()) / pairs / (pairs - 1)
+    if (
+        by_seed + by_scenario <= ROUNDING * of_all
+    ):  # seeds agree, scenarios as much as residuals: keep the scenario part
+        return _Variance(0.0, of_all, seeds, scenarios)
     return _Variance(by_seed, by_scenario, seeds, scenarios)
 
 

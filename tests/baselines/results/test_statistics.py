@@ -144,6 +144,20 @@ def test_equal_scores_leave_rare_differences_open():
     assert always.low == pytest.approx(2 * 0.025 ** (1 / 6) - 1), "scenarios that deviate may lose"
 
 
+@pytest.mark.parametrize(
+    "d", [[[1, 0, 0], [0, 1, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[2, 1, 1, 0, 0], [0, 1, 0, 1, 2]]]
+)
+def test_seeds_that_agree_up_to_rounding_are_no_certainty(d):
+    """Means such as 1/3 are rounded, so the sums of the seeds are not exactly equal."""
+    d = np.asarray(d, np.float64)
+    wanted = stats.ttest_1samp(d.ravel(), 0)  # all cells as independent: no part of the variance is left
+    found = paired_difference(np.full_like(d, -5), d - 5)
+    assert found.mean == pytest.approx(d.mean())
+    assert found.standard_error == pytest.approx(stats.sem(d.ravel()))
+    assert found.p_value > wanted.pvalue, "with the quantile of fewer scenarios"
+    assert grid_mean(d / 2).low < 0.1
+
+
 def test_a_difference_of_nothing_is_not_a_number():
     found = paired_difference([[math.nan]], [[1.0]])
     assert math.isnan(found.mean)
