@@ -25,7 +25,7 @@ from typing import Any, TextIO
 from baselines.bench.forecast import Costs, time_left, works_of
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, head, run_unit
-from baselines.bench.units import Cell, Training, Unit, units_of
+from baselines.bench.units import Cell, Training, Unit, cells_of, units_of
 from baselines.experiment.progress import Progress, silent
 from baselines.results.bench_records import read_records
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, open_lock, owned
@@ -73,11 +73,15 @@ def add_records(plan: BenchPlan, folder: Folder, file: Path) -> None:
 
     Raises:
         RecordsError: The file is no export of records.
-        RunFolderError: A record is of another plan.
+        RunFolderError: A record is of another plan, or of no cell of this one.
     """
-    records = read_records([file])
+    records, known = read_records([file]), {cell.name for cell in cells_of(plan)}
     for record in records:  # all before the first is written
         _check_plan(plan, file, record["plan_checksum"], record["plan"])
+        if record["cell"] not in known:  # the name of a file, which could lie anywhere
+            raise RunFolderError(
+                f"{file}: found a record of {record['cell']!r}, which is no cell of the plan {plan.name}"
+            )
     for record in records:
         place = folder.path / "cells" / f"{record['cell']}.json"
         if record["failure"] is None and not place.is_file():  # one that failed elsewhere may run here

@@ -11,13 +11,14 @@ import pytest
 
 import baselines.bench.run_unit as arms
 from baselines.bench.plan_file import read_plan
-from baselines.bench.run import Bench, locked, open_folder, run_bench
+from baselines.bench.run import Bench, add_records, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
 from baselines.bench.units import cells_of, units_of
 from baselines.cli import bench
 from baselines.cli.bench import chosen_folder
 from baselines.cli.main import main
 from baselines.results.bench_records import export
+from marft_agents.runs.folder_lock import RunFolderError
 from tests.helpers.bench_plan import ALL, records, timeless, write_plan
 
 
@@ -116,6 +117,14 @@ def test_a_benchmark_goes_on_from_exported_cells(finished, tmp_path, capsys):
     other = write_plan(tmp_path, ("team",))
     assert main(["bench", str(other), "--out", str(tmp_path / "other"), "--records", str(exported)]) == 1
     assert "records.json holds results of another plan: found checksum" in capsys.readouterr().err
+
+
+def test_an_export_writes_no_file_but_those_of_the_plans_cells(finished, tmp_path):
+    plan, out = read_plan(finished / "plan.toml"), tmp_path / "inner" / "out"
+    export([cell(finished, "team"), {**cell(finished, "muted"), "cell": "../../elsewhere"}], tmp_path / "records.json")
+    with pytest.raises(RunFolderError, match=r"a record of '../../elsewhere', which is no cell of the plan tiny"):
+        add_records(plan, Folder(out), tmp_path / "records.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["records.json"]
 
 
 def _die_after_the_first_unit():
