@@ -135,16 +135,14 @@ class BenchTask:
             seed: Seed of the training.
             max_new_tokens: Longest turn in tokens.
             sharing: "separate" or "shared" adapters.
-            budget: Generated tokens after which the training ends; 0: the number of updates ends it.
+            budget: Generated tokens after which the training ends, whatever the settings say; 0: its updates end it.
             updates: Number of updates; None: that of the plan's settings.
             arm: Arm whose environment, rounds and window are used.
             settings: Settings that differ from those of the task, see `settings`.
         """
         given = {**self.plan.settings, **(settings or {}), "seed": seed, "max_new_tokens": max_new_tokens}
-        if budget:
-            given |= {"budget_tokens": budget}
-        if updates is not None:
-            given |= {"updates": updates}
+        if budget or updates is not None:
+            given |= {"budget_tokens": budget, "updates": updates, "epochs": 0}
         if window := self.window(arm):
             given |= {"context_window": window, "overflow": "error"}
         agents = [] if arm in CONTROLS or team == self.solo else [profile["name"] for profile in team["profiles"]]

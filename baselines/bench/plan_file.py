@@ -150,7 +150,8 @@ def _arm_seeds(top: PlanTable, where: str) -> dict[str, tuple[int, ...]]:
             raise PlanError(f"{where}: arm_seeds: found {arm!r}, wanted one of the arms {', '.join(top.arms)}")
         if arm not in (*CONTROLS, *EQUAL_UPDATES):
             raise PlanError(f"{where}: arm_seeds: {arm} is needed for every seed: wanted one of {', '.join(CONTROLS)}")
-        if not isinstance(seeds, list) or not seeds or not set(seeds) <= set(top.training_seeds):
+        known = isinstance(seeds, list) and all(type(seed) is int and seed in top.training_seeds for seed in seeds)
+        if not seeds or not known:
             raise PlanError(f"{where}: arm_seeds: {arm}: found {seeds!r}, wanted some of {list(top.training_seeds)}")
         found[arm] = tuple(seeds)
     return found

@@ -44,6 +44,8 @@ def check_settings(table: TaskPlan, settings: Mapping[str, Any], *, single_arm: 
     for name in _LENGTH:
         if single_arm and name in settings:
             raise PlanError(f"{name}: all arms are trained for as long: wanted it in the settings of the task")
+        if table.training_tokens and settings.get(name):
+            raise PlanError(f"{name}: training_tokens = {table.training_tokens} ends all trainings: wanted one of both")
     for name, value in settings.items():
         if not _fits(value, _TYPES[name]):
             raise PlanError(f"{name} = {value!r}, wanted {_in_words(_TYPES[name])}")

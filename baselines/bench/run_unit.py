@@ -210,7 +210,7 @@ def training_experiment(plan: BenchPlan, training: Training, folder: Folder) -> 
         budget = folder.read(training.matched[0])["tokens"]
     settings = _tuned(task, training, folder).get("settings", {})
     if training.trial is not None and task.plan.tune is not None:
-        budget, settings = task.plan.tune.tokens, {**settings, "updates": None, "epochs": 0}  # the budget alone ends it
+        budget = task.plan.tune.tokens
     if training.arm in task.controls:
         team = task.controls[training.arm].team
     else:

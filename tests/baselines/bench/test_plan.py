@@ -13,6 +13,7 @@ from baselines.bench.longest_prompts import check_prompts
 from baselines.bench.plan_errors import PlanError
 from baselines.bench.plan_file import plan_of, read_plan
 from baselines.bench.run import open_folder
+from baselines.bench.run_unit import Folder, training_experiment
 from baselines.bench.units import Cell, Training, cells_of, units_of
 from baselines.cli.bench import PLANS, bundled_plans
 from baselines.cli.main import main
@@ -20,6 +21,7 @@ from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.models.pretrained import load_tokenizer
 from marft_agents.runs.folder_lock import RunFolderError
+from marft_agents.runs.run_folder import write_json
 from marft_envs import register_task
 from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.registration.registry import _REGISTRY
@@ -110,6 +112,18 @@ def test_without_training_tokens_the_one_agent_waits_for_the_tokens_of_its_team(
     units = units_of(plan({"training_tokens": 0}, arms=["solo@tokens"]))
     team, solo = (unit for unit in units.values() if isinstance(unit, Training))
     assert (team.solo, solo.solo, solo.needs) == (False, True, (team.name,))
+
+
+@pytest.mark.parametrize("length", [{"updates": 3}, {"epochs": 1}])
+def test_what_ends_the_training_of_a_team_does_not_cut_the_tokens_of_its_one_agent(length, tmp_path):
+    found = plan({"training_tokens": 0, "settings": length}, arms=["team", "solo@tokens", "shared"])
+    trainings = [unit for unit in units_of(found).values() if isinstance(unit, Training)]
+    team = next(unit for unit in trainings if not unit.solo)
+    write_json(Folder(tmp_path).record(team), {"tokens": 337, "updates": 3})
+    for unit in trainings:
+        schedule = training_experiment(found, unit, Folder(tmp_path)).schedule
+        ends = (337, None, 0) if unit.solo else (0, length.get("updates"), length.get("epochs", 0))
+        assert (schedule.budget_tokens, schedule.updates, schedule.epochs) == ends
 
 
 def test_teams_of_equal_tokens_share_the_training_of_the_one_agent():
@@ -228,6 +242,8 @@ def test_a_plan_without_such_arms_has_no_trace_of_them():
         ({"settings": {"context_window": 9}}, {}, "context_window is a key of the task, and is the same for all arms"),
         ({}, {"arms": ["team", "solo@window@updates"]}, "goes on from solo@window to the updates of team"),
         ({}, {"arm_seeds": {"solo@whole": [7]}}, "arm_seeds: solo@whole: found [7], wanted some of [0]"),
+        ({}, {"arm_seeds": {"solo@whole": [[0]]}}, "arm_seeds: solo@whole: found [[0]], wanted some of [0]"),
+        ({}, {"arm_seeds": {"solo@whole": [False]}}, "arm_seeds: solo@whole: found [False], wanted some of [0]"),
         ({}, {"arm_seeds": {"vote@tokens": [0]}}, "found 'vote@tokens', wanted one of the arms"),
         ({}, {"arm_seeds": {"team": [0]}}, "arm_seeds: team is needed for every seed"),
         ({"keywords": {"parts": 4}}, {}, "readers for 4 parts"),
@@ -267,6 +283,7 @@ def test_a_prompt_of_a_later_round_that_leaves_the_window_is_refused():
         ({"tempreature": 1}, {}, "tasks[0]: unknown key 'tempreature'; did you mean temperature?"),
         ({"settings": {"policy_rate": 1}}, {}, "unknown setting 'policy_rate'"),
         ({"settings": {"seed": 1}}, {}, "seed is set by the bench"),
+        ({"settings": {"updates": 3}}, {}, "updates: training_tokens = 8 ends all trainings: wanted one of both"),
         ({"settings": {"policy_lr": -1.0}}, {}, "policy_lr = -1.0, wanted > 0"),
         ({"settings": {"level": "token"}}, {}, "level = 'token' contradicts marft-a"),
         ({"keywords": {"horizon": 2}}, {}, "horizon is a key of the task's own table"),
