@@ -22,7 +22,7 @@ from baselines.experiment.cohorts import Cohort, Cohorts, Mask
 from baselines.experiment.environments import current_id
 from baselines.experiment.record_shapes import evaluation, mismatch
 from baselines.results.statistics import PairedDifference, holm, paired_difference
-from marft_agents.runs.run_folder import EVALUATION_FILE
+from marft_agents.runs.run_folder import EVALUATION_FILE, checkpoints_in
 
 SCHEMA = "marft.compare/1"  # of the JSON form
 METRICS = ("success", "tokens", "violations", "leaks", "failures")
@@ -166,7 +166,7 @@ def _env_of(config: Path) -> str:
 
 def _checkpoint(run: Path, name: str, text: str) -> Path:
     folder = run / "checkpoints"
-    there = sorted(path for path in folder.glob("update-*") if (path / "state.json").is_file())
+    there = [path for path in checkpoints_in(folder).values() if (path / "state.json").is_file()]
     if not there:
         raise ComparisonError(f"{text}: the run has no complete checkpoint in {folder}")
     found = (folder / name).resolve() if name else there[-1].resolve()

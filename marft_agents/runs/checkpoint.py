@@ -28,6 +28,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.policies.adapter_files import WEIGHTS_FILE, folder_names, load_adapter, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
+from marft_agents.runs.run_folder import checkpoints_in
 from marft_agents.runs.validation import Best
 
 STATE_FILE = "state.json"
@@ -267,13 +268,12 @@ def _sync(folder: Path) -> None:
 
 def latest(folder: Path) -> Path | None:
     """Return the newest complete checkpoint in a folder of checkpoints, or None."""
-    complete = [path for path in folder.glob("update-*") if (path / STATE_FILE).is_file()]
-    return max(complete, key=lambda path: int(path.name.removeprefix("update-")), default=None)
+    complete = [path for path in checkpoints_in(folder).values() if (path / STATE_FILE).is_file()]
+    return complete[-1] if complete else None
 
 
 def _drop_old(folder: Path, keep: int, keep_every: int, best: Best | None) -> None:
-    numbers = sorted((int(p.name.removeprefix("update-")), p) for p in folder.glob("update-*"))
-    for number, path in numbers[:-keep]:
+    for number, path in list(checkpoints_in(folder).items())[:-keep]:
         kept = (keep_every and number % keep_every == 0) or (best is not None and number == best.updates)
         if not kept:
             _remove(path)
@@ -321,7 +321,7 @@ def _named(folder: Path, name: str) -> Path:
     elif name.startswith("update-") and name.removeprefix("update-").isdecimal():
         found = newest.parent / name_of(int(name.removeprefix("update-")))
     if not (found / STATE_FILE).is_file():
-        there = ", ".join(sorted(path.name for path in newest.parent.glob("update-*")))
+        there = ", ".join(path.name for path in checkpoints_in(newest.parent).values())
         raise CheckpointError(f"{folder}@{name}: no complete checkpoint of that name; there are {there}")
     return found
 

@@ -21,7 +21,7 @@ from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import Alarm, Health
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
-from marft_agents.runs.run_folder import RunFolder, json_number, write_json
+from marft_agents.runs.run_folder import RunFolder, checkpoints_in, json_number, write_json
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
 
@@ -70,7 +70,7 @@ class Guard:
             self.health.load_state_dict(state["health"])
             self.rollbacks, self.since = state["rollbacks"], state["since"]
             self.learner.step_scale = self._step_scale
-        self._oldest = min(_numbers_of(folder), default=0)
+        self._oldest = min(checkpoints_in(folder.checkpoints), default=0)
 
     @property
     def _step_scale(self) -> float:
@@ -161,7 +161,7 @@ class Guard:
         assert self.folder is not None
         back = self.settings.alarm_window if cause.kind == "collapse" else 1
         wanted = max(cause.update - back, self.since, self._oldest)
-        fitting = [number for number in _numbers_of(self.folder) if self.since <= number <= wanted]
+        fitting = [number for number in checkpoints_in(self.folder.checkpoints) if self.since <= number <= wanted]
         if not fitting:
             raise checkpoint.CheckpointError(
                 f"rollback at update {cause.update + 1}: {self.folder.checkpoints} holds none of "
@@ -210,11 +210,6 @@ class Guard:
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a resume, as a JSON-serialisable dictionary."""
         return {"health": self.health.state_dict(), "rollbacks": self.rollbacks, "since": self.since}
-
-
-def _numbers_of(folder: RunFolder) -> list[int]:
-    """Return the number of updates of each checkpoint in a run folder."""
-    return [int(path.name.removeprefix("update-")) for path in folder.checkpoints.glob("update-*")]
 
 
 def _numbers(values: Any) -> list[float | str]:

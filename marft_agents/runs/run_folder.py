@@ -74,7 +74,17 @@ def _holds_updates(path: Path) -> bool:
     if not metrics.exists():
         return False
     lines = metrics.read_text(encoding="utf-8").count("\n")
-    return lines > 1 or any(int(p.name.removeprefix("update-")) for p in (path / "checkpoints").glob("update-*"))
+    return lines > 1 or any(checkpoints_in(path / "checkpoints"))
+
+
+def checkpoints_in(folder: Path) -> dict[int, Path]:
+    """Return the checkpoints `update-N` of a folder by N, in order; copies of other names are left out."""
+    found = {}
+    for path in folder.glob("update-*"):
+        number = path.name.removeprefix("update-")
+        if number.isdecimal():
+            found[int(number)] = path
+    return dict(sorted(found.items()))
 
 
 def json_number(value: float) -> float | str:

@@ -215,6 +215,15 @@ def test_old_checkpoints_are_dropped(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"update-{n:05d}" for n in (3, 6, 7)]
 
 
+def test_a_copy_of_a_checkpoint_beside_it_is_none_of_the_run(tmp_path):
+    team, learner, path = saved(tmp_path)
+    copy = shutil.copytree(path, tmp_path / f"{path.name}.bak")
+    assert checkpoint.latest(tmp_path) == path
+    learner.update([])
+    newest = checkpoint.save(tmp_path, team, learner, keep=1)
+    assert sorted(tmp_path.iterdir()) == [copy, newest]
+
+
 def test_a_repeated_update_replaces_its_checkpoint(tmp_path):
     team, learner, path = saved(tmp_path)
     (path / "old").touch()
