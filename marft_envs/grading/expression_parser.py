@@ -209,7 +209,9 @@ class ExpressionParser(Cursor):
         if token.text in ("+", "-") and self.ends_exponent(self.peek(1), has_braces):
             self.index += 1 + has_braces
             return self.node("side", base, name=token.text)
-        is_ordinal = token.kind == "word" and token.text in _ORDINALS
+        is_ordinal = token.text in _ORDINALS and (
+            token.kind == "word" or (token.kind == "letters" and base.kind == "num")  # 15^{th}
+        )
         is_degree = token.text in ("circ", "degree", "o") and (not has_braces or self.peek(1).text == "}")
         if is_ordinal or is_degree or token.text == "'":
             self.index += 1

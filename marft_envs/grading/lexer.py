@@ -45,7 +45,7 @@ _CHARACTERS = {
     "′": "'", "″": "''", "’": "'", "‘": "'", "“": '"', "”": '"', "∠": r"\angle ", "→": r"\to ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ", "⌊": r"\lfloor ",
     "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "…": "...", "€": r"\euro ", "£": r"\pounds ",
-    "¥": r"\yen ", "￥": r"\yen ", "。": ".", "、": ",", "，": ",", "；": ";", "∶": ":", "：": ":",
+    "¢": r"\text{cent}", "¥": r"\yen ", "￥": r"\yen ", "。": ".", "、": ",", "，": ",", "；": ";", "∶": ":", "：": ":",
     "【": "[", "】": "]", "　": " ", "\u00a0": " ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ",
     "δ": r"\delta ", "ε": r"\epsilon ", "θ": r"\theta ", "λ": r"\lambda ", "μ": r"\mu ", "ρ": r"\rho ",
     "σ": r"\sigma ", "τ": r"\tau ", "φ": r"\phi ", "ϕ": r"\phi ", "ω": r"\omega ", "Δ": r"\Delta ",
@@ -118,7 +118,7 @@ _UNIT_NAMES = _words("""
 """)
 _SHORT_WORDS = _words("""
     and or yes no odd the all one two six ten dne for if is of to by not are nor none red day days
-    set max
+    set max per men way
 """)
 _GREEK = _words("""
     alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho

@@ -119,7 +119,7 @@ def unit(phrase: str) -> Unit:
             power = _POWER_BEFORE[lower]
         elif lower in _ANY:
             is_any = True
-        elif is_known and (not word.isalpha() or lower in _POWER_BEHIND):
+        elif (is_known or is_any) and (not word.isalpha() or lower in _POWER_BEHIND):
             continue  # an exponent, which belongs to the unit before it
         else:
             total_power = sign * power * _power_behind(words[index + 1 : index + 5])

@@ -64,8 +64,8 @@ DIRECTION = _set("""
 """)
 PARITY = _set("odd even uneven")
 PROPERTIES = _set("""
-    prime composite positive negative rational irrational finite infinite increasing decreasing true left right
-""")  # as the last word: "n prime", but 4 prime numbers and 14 right triangles are counted
+    prime composite positive negative rational irrational finite infinite increasing decreasing true right
+""")  # as the last word: "n prime", but 4 prime numbers and 14 right triangles are counted; 15 apples left are 15
 COMPARISON = _set("""
     than more less fewer greater smaller larger bigger least most equal equals exceed exceeds minimum maximum min max
     between within beyond divides divisible

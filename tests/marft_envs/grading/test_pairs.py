@@ -66,6 +66,18 @@ def test_known_holes_of_public_graders_stay_closed(gold, answer):
     assert not equivalent(gold, answer)
 
 
+@pytest.mark.parametrize(
+    "answer", ["15 men", "15 per day", "15 left", "15^{th}", r"15\text{ units}^2", "15¢", r"15 \text{ (cm)}"]
+)
+def test_what_stands_behind_a_number_costs_a_right_answer_nothing(answer):
+    assert equivalent("15", answer)
+    assert not equivalent("16", answer)
+
+
+def test_a_power_of_letters_is_an_ordinal_behind_a_number_alone():
+    assert not equivalent("x", "x^{th}")
+
+
 def test_a_long_decimal_stands_for_its_number():
     assert equivalent(r"\sqrt{2}", "1.41421356237309505")
     assert not equivalent("0.333333333333", "0.3333333333333")  # two decimals are exact

@@ -40,7 +40,7 @@ def test_conflicts():
 def test_words_beside_units():
     assert unit("kg of apples").words.nouns == ("apple",)
     assert unit("千克苹果").words.nouns == ("苹果",)
-    assert unit("cm ^ 2").words == unit("square units").words == Words()
+    assert unit("cm ^ 2").words == unit("square units").words == unit("units ^ { 2 }").words == Words()
     assert unit("hours late").words.is_polar
     assert unit("鸡 # 只").words == Words(("鸡",), "只")
 
