@@ -131,9 +131,11 @@ class Values(Floats):
 
     Attributes:
         words: The words nan and inf belong to the problem, and equal themselves.
+        any_case: An expected YES or NO may be written in any case.
     """
 
     words: bool = False
+    any_case: bool = False
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
         """Compare the outputs token by token."""
@@ -143,6 +145,8 @@ class Values(Floats):
     def _is_same(self, token: bytes, want: bytes) -> bool:
         if _FRACTION.fullmatch(want):
             return self._is_close(token, want)
+        if self.any_case and _is_same_word(token, want):
+            return True
         return token == want and (self.words or not _NOT_FINITE.fullmatch(want))
 
 

@@ -2,7 +2,7 @@
 
 A tolerance is a power of ten (`10^{-6}`, `1e-6`, `0.000001`, and what copied texts make of them: `10 - 6`, `10^{-}6`)
 in a sentence on errors, precision or distance. Of several the loosest counts. Without one it is 1e-6, absolute or
-relative.
+relative. A statement that takes an answer "in any case" takes YES as yes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _POWER = re.compile(
 )
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _WORDS = re.compile(r"(?i)\b(?:nan|inf|infinity)\b")
+_ANY_CASE = re.compile(r"(?i)\bin (?:any|either|arbitrary) (?:case|register)\b|\bcase[- ]insensitive\b")
 
 
 def value_checker(statement: str) -> Values:
@@ -31,9 +32,10 @@ def value_checker(statement: str) -> Values:
 
     Examples:
         >>> value_checker("The absolute error must not exceed $10^{-4}$.")
-        Values(absolute=0.0001, relative=0.0, words=False)
+        Values(absolute=0.0001, relative=0.0, words=False, any_case=False)
     """
-    return Values(*tolerances(statement), words=bool(_WORDS.search(statement)))
+    words, any_case = bool(_WORDS.search(statement)), bool(_ANY_CASE.search(statement))
+    return Values(*tolerances(statement), words=words, any_case=any_case)
 
 
 def result_checker(statement: str, *, may_be_wrapped: bool = False) -> JsonValue:

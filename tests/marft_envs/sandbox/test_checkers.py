@@ -174,6 +174,13 @@ def test_words_for_what_is_not_finite_count_where_the_problem_has_them():
         assert Values(words=words).check(b"", b"inf", b"1.5").score == 0.0
 
 
+def test_yes_may_be_written_in_any_case_where_the_problem_says_so():
+    for any_case in (False, True):
+        assert Values(any_case=any_case).check(b"", b"yEs 1.0", b"YES 1.0").score == any_case
+        assert Values(any_case=any_case).check(b"", b"no 1.0", b"YES 1.0").score == 0.0
+        assert Values(any_case=any_case).check(b"", b"Abc", b"abc").score == 0.0
+
+
 @pytest.mark.parametrize(("output", "right"), [(b"2", 1), (b"[2]", 1), (b"[2.0]", 1), (b"[3]", 0), (b"[[2]]", 0)])
 def test_a_wrapped_value_counts_where_the_data_may_have_wrapped_it(output, right):
     assert JsonValue(may_be_wrapped=True).check(b"", output, b"2").score == right

@@ -97,6 +97,8 @@ def test_open_r1_checkers(tmp_path):
     assert one(tmp_path, OPEN_R1 | {"checker": "tokens"}).checker == Tokens()
     named = {"output_format": "Print inf, or $$$x$$$ with an absolute error of at most $$$10^{-3}$$$."}
     assert one(tmp_path, OPEN_R1 | named).checker == Values(1e-3, 0.0, words=True)
+    cased = {"output_format": "Print YES or NO. You can print each letter in any case (upper or lower)."}
+    assert one(tmp_path, OPEN_R1 | cased).checker == Values(any_case=True)
     source = "print(1)"
     wanted = ProgramChecker(source, "files")
     assert one(tmp_path, OPEN_R1 | {"generated_checker": source, "checker": "tokens"}).checker == wanted
