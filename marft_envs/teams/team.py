@@ -187,7 +187,7 @@ class Team:
                 file.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
         except (OSError, UnicodeDecodeError) as error:
             raise TeamError(f"{path}: the team cannot be read ({error}); give the path of a JSON file") from error
         return cls._parse(text, str(path))

@@ -62,7 +62,10 @@ class ToolTask(Task):
         Raises:
             ValueError: Otherwise; the message names the task and the path.
         """
-        given, copied = dict(self.state), json.loads(self.start)
+        try:
+            given, copied = dict(self.state), json.loads(self.start)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"task {self.id!r}: its state is not plain JSON data: {error}") from error
         if given != copied and (lost := next(changes(given, copied), None)):
             raise ValueError(f"task {self.id!r}: {lost!r} of its state is not plain JSON data")
         for path, value in self.goal.values.items():
@@ -92,8 +95,9 @@ class TeamTools(ABC):
         self.listing = listing
         self._places = {id: place for place, id in enumerate(ids)}
         self._surface: Surface | None = None
-        if len(self._places) < len(ids):
-            raise ValueError(f"{name}: two tasks have the same id")
+        for place, id in enumerate(ids):
+            if self._places[id] != place:
+                raise ValueError(f"{name}: two tasks have the id {id!r}; ids must be unique")
 
     @abstractmethod
     def kinds(self) -> Sequence[WorldKind]:

@@ -183,10 +183,11 @@ def _task(row: Row, split: str) -> ToolTask:
         wanted = 'objects with "tool" and "arguments"'
         raise DataError(row.where, f"calls {columns['calls']!r:.60}", wanted, "repair the row") from error
     level = {} if columns.get("level") is None else {"level": columns["level"]}
+    answer = columns.get("answer")  # 0 is an answer too
     return ToolTask(
         id=columns["id"],
         prompt=columns["instruction"],
-        answer=str(columns.get("answer") or ""),
+        answer="" if answer is None else str(answer),
         split=split,
         meta={"world": columns["world"], "difficulty": columns.get("difficulty", 0), "calls": len(calls), **level},
         world=columns["world"],
@@ -205,14 +206,22 @@ def _goal(row: Row) -> Goal:
         if table not in database:
             tables = ", ".join(database)
             raise DataError(row.where, f"goal in table {table!r}", f"one of {tables}", "repair the row")
+        if not isinstance(records, dict):
+            raise DataError(row.where, f"goal {records!r:.60} in {table!r}", "fields by record id", "repair the row")
         for id, fields in records.items():
             if fields is None:
                 gone.append(path_of(table, id))
-            elif id in database[table]:
+            elif id not in database[table]:
+                values[path_of(table, id)] = fields
+            elif isinstance(fields, dict):
                 values |= {path_of(table, id, field): value for field, value in fields.items()}
             else:
-                values[path_of(table, id)] = fields
-    return Goal(values, tuple(gone), forbidden=tuple(row.columns.get("forbidden", ())))
+                found = f"goal {fields!r:.60} for record {id!r} of {table!r}"
+                raise DataError(row.where, found, "its changed fields, or null", "repair the row")
+    forbidden = row.columns.get("forbidden") or []
+    if not isinstance(forbidden, list) or not all(isinstance(pattern, str) for pattern in forbidden):
+        raise DataError(row.where, f"forbidden {forbidden!r:.60}", "a list of patterns as text", "repair the row")
+    return Goal(values, tuple(gone), forbidden=tuple(forbidden))
 
 
 def row_of(task: ToolTask) -> dict[str, Any]:

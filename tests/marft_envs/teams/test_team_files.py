@@ -72,6 +72,8 @@ def test_save_and_load(tmp_path: Path):
     assert team.fingerprint == Team.load(tmp_path / "team.json").fingerprint
     assert team.fingerprint != Team.preset("octet", "zh").fingerprint
     assert os.listdir(tmp_path) == ["team.json"]
+    (tmp_path / "marked.json").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "team.json").read_bytes())
+    assert Team.load(tmp_path / "marked.json") == team
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch):

@@ -263,7 +263,7 @@ for line in sys.stdin:
         ("name = \"book\"", "name = \"book a room\"", "a name is 1 to 64 letters"),
         ("answer = \"7\"", "answer = 7", r"task\[0\]: answer: found 7, wanted a text"),
         ("tool = \"book\"", "toll = \"book\"", "task 'one': found the call"),
-        ("id = \"two\"", "id = \"one\"", "two tasks have the same id"),
+        ("id = \"two\"", "id = \"one\"", "two tasks have the id 'one'"),
         ("[[task]]", "[limits]\ntimeout = 3\n[[task]]", "limits: .*unexpected keyword argument 'timeout'"),
         ("[[task]]", "[[task", "is no TOML"),
     ],

@@ -117,6 +117,9 @@ def test_nested_columns_of_a_table_are_refused(tmp_path):
         ({"goal": None}, "found goal None, wanted goal as dict"),
         ({"calls": ["finish"]}, 'wanted objects with "tool" and "arguments"'),
         ({"goal": {"lables": {}}}, "found goal in table 'lables', wanted one of prices, labels"),
+        ({"goal": {"labels": ["pear"]}}, r"found goal \['pear'\] in 'labels', wanted fields by record id"),
+        ({"goal": {"labels": {"pear": 7}}}, r"mine\.jsonl:1: found goal 7 for record 'pear' of 'labels'"),
+        ({"forbidden": 5}, "found forbidden 5, wanted a list of patterns"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path, change, message):
@@ -124,6 +127,21 @@ def test_a_broken_row_is_named(tmp_path, change, message):
     path.write_text(json.dumps(ROW | change) + "\n", encoding="utf-8")
     with pytest.raises(DataError, match=message):
         load(str(path))
+
+
+def test_an_answer_may_be_zero_and_what_is_null_is_nothing(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    for answer, read in ((0, "0"), (None, "")):
+        path.write_text(json.dumps(ROW | {"answer": answer, "forbidden": None}) + "\n", encoding="utf-8")
+        [task] = load_tasks(path)
+        assert (task.answer, task.goal.forbidden) == (read, ())
+
+
+def test_a_state_that_json_cannot_hold_is_refused_with_its_task(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(ROW | {"database": ROW["database"] | {"x": float("inf")}}) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="task 'mine-1': its state is not plain JSON data"):
+        load(path)
 
 
 def test_a_task_that_is_solved_at_the_start_is_refused(tmp_path):
