@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from baselines.bench.arms import (
@@ -21,7 +22,7 @@ from baselines.bench.arms import (
     VOTE,
     WHOLE,
 )
-from baselines.bench.controls import anonymous, voting_tasks
+from baselines.bench.controls import anonymous, renamed_keywords, voting_tasks
 from baselines.bench.longest_prompts import check_prompts
 from baselines.bench.plan import BenchPlan, BenchTask
 from baselines.bench.plan_errors import PlanError, or_refuse
@@ -65,11 +66,12 @@ def check_task(plan: BenchPlan, task: BenchTask) -> None:
     forms = [(arm, _form(task, team, arm)) for arm in TRANSFERS if arm in plan.arms for team in task.teams.values()]
     if table.context_window:
         for arm, playing in [*((TEAM, each) for each in task.teams.values()), *forms, *_played_controls(task)]:
-            if task.window(arm):
-                or_refuse(f"{arm}, {playing['name']}", partial(_check_window, task, playing, arm))
-                if table.tune is not None:
-                    place = f"tune: {arm}, {playing['name']}"
-                    or_refuse(place, partial(_check_window, task, playing, arm, validation=True))
+            _check_window(task, playing, arm, table.max_new_tokens)
+        for each in task.teams.values() if ANONYMOUS in plan.arms else ():
+            nameless, old_names = anonymous(each, task.solo)
+            _check_window(task, nameless, ANONYMOUS, table.max_new_tokens, old_names)
+        if {SOLO, VOTE, *OTHER_TRAINERS} & set(plan.arms):
+            _check_window(task, task.solo, SOLO, max(task.solo_tokens.values()))
 
 
 def _form(task: BenchTask, team: Mapping[str, Any], arm: str) -> dict[str, Any]:
@@ -100,11 +102,26 @@ def _played_controls(task: BenchTask) -> list[tuple[str, Mapping[str, Any]]]:
     return [(arm, control.team) for arm, control in task.controls.items()]
 
 
-def _check_window(task: BenchTask, team: Mapping[str, Any], arm: str, *, validation: bool = False) -> None:
-    """Refuse a window into which a prompt of the test problems, or of the validation problems, does not fit."""
-    experiment = task.experiment(team, "marft-a", 0, max_new_tokens=task.plan.max_new_tokens, arm=arm)
-    env = factory(experiment.env, task.keywords(task.split(validation=validation), team, arm))()
-    check_prompts(experiment, env, task.scenarios(env, validation=validation))
+def _check_window(
+    task: BenchTask, team: Mapping[str, Any], arm: str, tokens: int, old_names: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse a window into which a prompt of an arm does not fit, in test problems or in validation problems.
+
+    Args:
+        task: Task whose window is checked.
+        team: Team that plays, in its JSON form.
+        arm: Name of the arm.
+        tokens: Longest turn in tokens.
+        old_names: Names that the keywords of the task have for agents of other names.
+    """
+    if not task.window(arm):
+        return
+    experiment = task.experiment(team, "marft-a", 0, max_new_tokens=tokens, arm=arm)
+    for validation in (False, True) if task.plan.tune is not None else (False,):
+        keywords = renamed_keywords(task.keywords(task.split(validation=validation), team, arm), old_names)
+        env = factory(experiment.env, keywords)()
+        place = f"{'tune: ' if validation else ''}{arm}, {team['name']}"
+        or_refuse(place, partial(check_prompts, experiment, env, task.scenarios(env, validation=validation)))
 
 
 def _check_problems(task: BenchTask, env: Any) -> None:
@@ -192,7 +209,8 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
             for arm, agent in _played_controls(task):
                 add(f"{arm}, {each}", arm, agent, each, task.most_tokens(arm, name), budget=budget or 1, arm=arm)
         if ANONYMOUS in plan.arms:
-            factory(task.plan.env, task.keywords(task.plan.test_split, anonymous(team, task.solo)[0]))
+            nameless, old_names = anonymous(team, task.solo)
+            factory(task.plan.env, renamed_keywords(task.keywords(task.plan.test_split, nameless), old_names))
     for place, kind, experiment in checked:
         or_refuse(place, experiment.check)
         if kind == TRL:

@@ -174,8 +174,9 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> PairedDifference:
 
     The half-width at tail probability q is (U t(q, S-1) + V t(q, N-1)) / sqrt(U + V). The weighted t quantile is
     Cochran's approximation to the Behrens-Fisher distribution. It stays wide where seeds are few: with S = 5 and no
-    scenario effect it is the t interval of the 5 seed means. With missing cells, the sums of squares are those of
-    two-way clustered standard errors, and the residuals come from an additive fit.
+    scenario effect it is the t interval of the 5 seed means. Where both parts are 0, V is the variance of all cells
+    over their number. With missing cells, the sums of squares are those of two-way clustered standard errors, and the
+    residuals come from an additive fit.
 
     Sources: the design is that of "readers x cases" in Obuchowski & Rockette (1995) and Hillis (2007, Statistics in
     Medicine 26:596), with max(.) as there; Cochran (1964, Biometrics 20:191) for the quantile; Cameron, Gelbach &

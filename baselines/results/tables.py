@@ -66,7 +66,7 @@ class ArmRow:
         seconds: Training and evaluation of all seeds.
         failures: Failed episodes of all seeds.
         cap_hit_share: Share of actions that the token limit cut.
-        note: Number of samples of a vote, or failed cells.
+        note: Number of samples of a vote; empty for other arms.
         coordination_gap: Success of the one agent with all tools minus that of a team whose agents have different
             tools, paired, with its 95 % interval; None for other teams and arms.
         trainings: Names of the trainings, one a seed; empty for the untrained team.

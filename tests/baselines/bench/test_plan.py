@@ -10,6 +10,7 @@ import pytest
 import marft_envs
 from baselines.bench.arms import ARMS, CONTROLS, FOR_ANY_TEAM
 from baselines.bench.longest_prompts import check_prompts
+from baselines.bench.plan_checks import _check_window
 from baselines.bench.plan_errors import PlanError
 from baselines.bench.plan_file import plan_of, read_plan
 from baselines.bench.run import open_folder
@@ -253,6 +254,25 @@ def test_controls_that_cannot_be_held_to_one_window_are_refused(task, top, told)
     with pytest.raises(PlanError) as refused:
         shards(task, **top)
     assert told in str(refused.value)
+
+
+def test_the_window_holds_an_agent_without_roles_and_the_one_agent_too(tmp_path):
+    solo = json.loads(json.dumps(plan().tasks[0].solo))
+    solo["profiles"][0]["system_prompt"] += " Read each word of the problem twice." * 3
+    (tmp_path / "solo.json").write_text(json.dumps(solo))
+    held = {"solo": str(tmp_path / "solo.json"), "context_window": 480}
+    task = plan(held, arms=["team"]).tasks[0]
+    told = refusal(held, arms=["team", "anonymous"])
+    assert "anonymous, laptop_duo: context_window = 480: a prompt of agent_0 has" in told
+    with pytest.raises(
+        PlanError, match=r"solo@tokens, laptop_solo: context_window = 480: a prompt of actor_0 has \d+ "
+    ):
+        _check_window(task, task.solo, "solo@tokens", 100)
+
+
+def test_an_agent_without_roles_is_named_in_the_keywords_of_its_task():
+    routed = {"keywords": {"dependency": {"kind": "routed", "by": "reasoner_0"}}}
+    assert plan(routed, arms=["team", "anonymous"]).tasks[0].is_routed("laptop_duo")
 
 
 def test_a_prompt_of_a_later_round_that_leaves_the_window_is_refused():
