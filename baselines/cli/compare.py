@@ -256,7 +256,7 @@ def _record(
         means[name] = {side: _number(value) for side, value in pair.items()}
     gates = []
     for gate, found in judged:
-        gates.append({"condition": gate.text, "value": gate.value(found), "holds": gate.holds(found)})
+        gates.append({"condition": gate.text, "value": _number(gate.value(found)), "holds": gate.holds(found)})
     return {
         "schema": SCHEMA,
         "a": [str(one.path) for one in comparison.a],

@@ -159,6 +159,13 @@ def test_conditions_with_any_number_are_read(number, operator):
     assert gate.cohort == ("subject", "three addends")
 
 
+def test_an_infinite_end_is_null_in_json(evaluation, tmp_path):
+    a, b = evaluation("a", [1, *[None] * 7]), evaluation("b", [1, *[None] * 7])
+    file = tmp_path / "out.json"
+    assert main(["compare", a, b, "--fail-if", "tokens.high > 5", "--json", str(file)]) == 1, "one pair tells nothing"
+    assert json.loads(file.read_text(encoding="utf-8"), parse_constant=pytest.fail)["gates"][0]["value"] is None
+
+
 def test_unknown_cohorts_are_named(sides, capsys):
     assert main(["compare", *sides, "--fail-if", "success grade=2 < 0"]) == 1
     assert "no cohort 'grade'; there are: level, subject" in capsys.readouterr().err
