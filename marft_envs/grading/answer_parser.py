@@ -84,7 +84,10 @@ def read(text: str, language: str = "en") -> Reading:
     try:
         if language == "zh":
             text = chinese_to_digits(text)
-        tokens = tokenize(plain_characters(text))
+        text = plain_characters(text)
+        if len(text) > MAX_ANSWER_CHARS:  # 40 times 亿 are 320 digits
+            raise LimitExceededError(f"longer than {MAX_ANSWER_CHARS} characters when written out")
+        tokens = tokenize(text)
         parser = AnswerParser(tokens)
         return Reading(tokens, parser.whole(), vectors=frozenset(parser.vectors))
     except LimitExceededError as error:

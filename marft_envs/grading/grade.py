@@ -115,7 +115,7 @@ def decide(first: str, second: str, language: str = "en", use_symbolic: bool = T
     try:
         verdict = decide_bounded(first, second, language)
     except Exception as error:  # last resort; tests attack `decide_bounded` directly
-        verdict = Equivalence(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
+        return Equivalence(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
     if verdict.same is not None or verdict.method != "undecided" or not use_symbolic:
         return verdict
     readings = [read(text, language) for text in (first, second)]

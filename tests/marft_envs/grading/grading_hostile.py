@@ -107,6 +107,7 @@ def regexes() -> dict[str, str]:
         "overline": r"0.\overline{" * 150,
         "meridiem": "p. m." * 380,
         "chinese": "一百万亿" * 480,
+        "chinese digits": "亿一千" * 660,
         "chinese parts": "一分之" * 600,
         "chinese and": "1又" * 900,
         "half": "半" * 1_900,
