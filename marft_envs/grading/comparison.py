@@ -89,7 +89,8 @@ class _Comparison:
             case "list":  # "1/2 or 0.5": equal values
                 parts = node.args[:1] if node.name == "or" and len(self.distinct(node.args)) == 1 else ()
             case "ratio":
-                parts = (Node("div", node.args),) if is_scalar(other) and len(node.args) == 2 else ()
+                is_quotient = is_scalar(other) and len(node.args) == 2 and node.name in ("", "clock")
+                parts = (Node("div", node.args),) if is_quotient else ()  # 5:05 pm is a time alone
             case "text":  # a word; its letters without \text were read as a product named after them
                 is_named = other.kind in ("mul", "var", "const") and other.name.lower() == node.name
                 parts = (other,) if other.name and is_named else ()
@@ -247,6 +248,10 @@ class _Comparison:
                 return self.equal(head, other_head) and self.equal(first.args[-1], second.args[-1])
         if len(first.args) != 2 or len(second.args) != 2:
             return self.equal(first.args[-1], second.args[-1]) and self.equal(head, other_head)
+        # 2/3 ≈ 0.67 is a value, and no curve: the differences of any two numbers are in some ratio.
+        if not any(map(_is_named, (*first.args, *second.args))):
+            one, other = self.assigned_value(first, other_head), self.assigned_value(second, head)
+            return one is not None and other is not None and self.equal(one, other)
         factor = _constant_factor(first, second)
         return None if factor is None else factor != 0
 
@@ -408,6 +413,11 @@ def _is_name(node: Node) -> bool:
 def _names(relation: Node) -> tuple[Node, ...]:
     """Return the names at the left of a chain of equations; its last part is their value."""
     return tuple(takewhile(_is_name, relation.args[:-1]))
+
+
+def _is_named(node: Node) -> bool:
+    """True if a variable, a function or a word is in a tree, so that it is no number."""
+    return node.kind in ("var", "call") or not is_scalar(node) or any(map(_is_named, node.args))
 
 
 def _has_number_or_words(node: Node) -> bool:

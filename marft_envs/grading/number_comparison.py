@@ -80,7 +80,9 @@ def measured(node: Node) -> tuple[Node, Unit | None]:
     """Split an expression from its unit, and from the words beside it."""
     if node.kind == "neg":
         inner, found = measured(node.args[0])
-        return Node("neg", (inner,)), found
+        is_percent = inner.kind == "percent"  # its sign stays outside: -7% is also -7
+        negative = Node("neg", inner.args if is_percent else (inner,))
+        return Node("percent", (negative,)) if is_percent else negative, found
     if node.kind == "degree":
         return node.args[0], _DEGREES
     if node.kind == "quantity":
