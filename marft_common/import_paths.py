@@ -15,6 +15,19 @@ def search_working_directory() -> None:
         sys.path.append(os.getcwd())
 
 
+def import_failure(module: str, error: Exception) -> str:
+    """Return why a module cannot be imported, and what to do where it is not found.
+
+    Args:
+        module: Name of the module, which may stand in packages, like "my_package.rewards".
+        error: Raised by its import.
+    """
+    found = f"{module} cannot be imported ({type(error).__name__}: {error})"
+    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+        return f"{found}; install it, or start in the folder of its file"
+    return found
+
+
 def imported(path: str, wanted: str) -> Callable[..., Any]:
     """Import a function; the working directory is searched too, after all other places.
 
@@ -32,7 +45,7 @@ def imported(path: str, wanted: str) -> Callable[..., Any]:
     try:
         found: Any = importlib.import_module(module)
     except Exception as error:
-        raise ValueError(f"{path!r}: {module} cannot be imported ({type(error).__name__}: {error})") from error
+        raise ValueError(f"{path!r}: {import_failure(module, error)}") from error
     for name in names.split("."):
         if not hasattr(found, name):
             raise ValueError(f"{path!r}: {module} has no {names}; wanted {wanted}")

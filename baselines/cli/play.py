@@ -101,9 +101,13 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     say_loading([name])
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.base_settings import LoraSettings
+    from marft_agents.models.model_error import ModelError
     from marft_agents.policies.team_building import build_team
 
-    return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), sampling=SamplingParams(), seed=seed)
+    try:
+        return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), sampling=SamplingParams(), seed=seed)
+    except ModelError as error:  # a misspelt policy is taken for a model
+        raise ValueError(f"--policy {name}: neither human, random nor scripted; {error}") from error
 
 
 def _trained(path: Path, env: Any, *, trust: bool | None) -> Policy:

@@ -18,6 +18,7 @@ from typing import Any
 import gymnasium
 import pettingzoo
 
+from marft_common.import_paths import import_failure
 from marft_envs.environment_capabilities import AnyAEC
 from marft_envs.registration import plugins
 
@@ -102,7 +103,7 @@ def spec(id: str) -> EnvSpec:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise ImportError(f"{id!r}: {module} cannot be imported ({type(error).__name__}: {error})") from error
+            raise ImportError(f"{id!r}: {import_failure(module, error)}") from error
     load_plugins()
     if found := _find(short):
         return found

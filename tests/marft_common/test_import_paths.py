@@ -28,7 +28,8 @@ def test_the_working_directory_is_searched_last(tmp_path, monkeypatch):
         ("math", "found 'math', wanted a function of the Episode as MODULE:FUNCTION"),
         ("math:", "wanted a function"),
         ("a b:c", "wanted a function"),
-        ("no_such_module_here:f", r"no_such_module_here cannot be imported .ModuleNotFoundError"),
+        ("no_such_module_here:f", "no_such_module_here cannot be imported .ModuleNotFoundError.*; install it"),
+        ("no_such_package.terms:f", r"'no_such_package'\); install it, or start in the folder of its file$"),
         ("math:summ", "math has no summ"),
         ("math:pi", "'math:pi' is float, wanted a function of the Episode"),
     ],
@@ -36,6 +37,13 @@ def test_the_working_directory_is_searched_last(tmp_path, monkeypatch):
 def test_a_mistake_is_named(path, message):
     with pytest.raises(ValueError, match=message):
         imported(path, "a function of the Episode")
+
+
+def test_the_package_that_an_own_module_misses_is_not_taken_for_that_module(tmp_path, monkeypatch):
+    (tmp_path / "marft_term_that_imports.py").write_text("import no_such_package\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"No module named 'no_such_package'\)$"):
+        imported("marft_term_that_imports:f", "a function")
 
 
 def test_a_module_that_raises_is_named(tmp_path, monkeypatch):

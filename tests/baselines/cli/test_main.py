@@ -132,6 +132,12 @@ def test_play_plays_an_episode_to_its_end(capsys, policy):
     assert ("team reward 1;" in out) == (policy == "scripted")
 
 
+def test_a_misspelt_policy_is_told_the_policies_and_not_only_the_models(capsys):
+    code, _, err = run(capsys, "play", DUO, "--policy", "scripter")
+    assert code == 1
+    assert "--policy scripter: neither human, random nor scripted; model 'scripter' is neither a folder" in err
+
+
 def test_a_human_plays_by_typing(capsys, monkeypatch):
     gold = marft_envs.make(DUO, data="embedded:stories").unwrapped.tasks[0].answer
     typed = iter(["three and four", f"\\boxed{{{gold}}}"])
