@@ -164,4 +164,5 @@ def environment_flags(facts: CardFacts) -> list[str]:
 
 def _training(facts: CardFacts) -> str:
     versions = ", ".join(f"{package} {facts.versions[package]}" for package in sorted(facts.versions))
-    return f"All settings are in `config.json`: `marft train --config {facts.name}/config.json`. Versions: {versions}."
+    command = f"marft train --config {facts.name}/config.json --out repeated-training"
+    return f"All settings are in `config.json`: `{command}`. Versions: {versions}."

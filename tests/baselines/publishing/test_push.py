@@ -157,6 +157,7 @@ def test_the_card_of_a_team_with_partners_and_two_bases_names_what_it_loads():
     assert yaml.safe_load(card.split("---\n")[1])["base_model"] == ["a/b", "c/d"]
     assert "| `c_0` | yes | none: not trained | `frozen:e/f` |" in card
     assert "--checkpoint mixed --scenarios mixed/scenarios.json --out repeated" in card
+    assert "`marft train --config mixed/config.json --out repeated-training`" in card
     assert environment_flags(facts) == [
         *("--team", "mixed/team.json", "--horizon", "2", "--reward", '{"steps": -1}', "--env-arg", "turns=3")
     ]
