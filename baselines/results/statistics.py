@@ -328,9 +328,7 @@ def _variance(d: Floats, mean: float) -> _Variance:
         residual = float((_additive_residuals(centred, there) ** 2).sum()) / free / pairs
         by_scenario = max(by_scenario - residual, 0.0)
     of_all = float((centred**2).sum()) / pairs / (pairs - 1)
-    if (
-        by_seed + by_scenario <= ROUNDING * of_all
-    ):  # seeds agree, scenarios as much as residuals: keep the scenario part
+    if by_seed + by_scenario <= ROUNDING * of_all:  # seeds agree, scenarios as much as residuals: keep their part
         return _Variance(0.0, of_all, seeds, scenarios)
     return _Variance(by_seed, by_scenario, seeds, scenarios)
 
