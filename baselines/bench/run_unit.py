@@ -115,8 +115,9 @@ def run_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str, progress
             raise
         result, failure = {}, f"{type(error).__name__}: {error}"
     record = head(plan, unit, command) | result | {"failure": failure}
-    record["seconds"] = time.perf_counter() - started
-    record["cpu_seconds"] = _cpu_seconds() - cpu
+    seconds = time.perf_counter() - started
+    record["seconds"] = max(seconds, _seconds_of_updates(result))  # those before a kill were in another process
+    record["cpu_seconds"] = (_cpu_seconds() - cpu) * record["seconds"] / seconds
     write_json(folder.record(unit), record)
 
 
@@ -138,6 +139,12 @@ def head(plan: BenchPlan, unit: Unit, command: str) -> dict[str, Any]:
         "commit": source_commit(),
         "versions": versions(),
     }
+
+
+def _seconds_of_updates(result: Mapping[str, Any]) -> float:
+    """Return the seconds of all updates of a training; 0 of a cell, which is played whole or not at all."""
+    ledger = result.get("ledger", {})
+    return float(ledger.get("seconds/rollout", 0.0) + ledger.get("seconds/update", 0.0))
 
 
 def _cpu_seconds() -> float:

@@ -13,7 +13,7 @@ import baselines.bench.run_unit as arms
 from baselines.bench.plan_file import read_plan
 from baselines.bench.run import Bench, add_records, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
-from baselines.bench.units import cells_of, units_of
+from baselines.bench.units import Training, cells_of, units_of
 from baselines.cli import bench
 from baselines.cli.bench import chosen_folder
 from baselines.cli.main import main
@@ -160,6 +160,19 @@ def test_a_killed_and_resumed_benchmark_equals_an_undisturbed_one(finished, tmp_
     assert len(found) == 4
     for path, record in found.items():
         assert record | {"plan_checksum": ""} == whole[path] | {"plan_checksum": ""}
+
+
+def test_the_seconds_of_a_resumed_training_count_its_updates_before_the_kill(tmp_path):
+    plan, folder = read_plan(write_plan(tmp_path, ("team",))), Folder(tmp_path / "out")
+    training = next(unit for unit in units_of(plan).values() if isinstance(unit, Training))
+    arms.run_unit(plan, training, folder, "marft bench")
+    metrics = folder.run(training.name) / "metrics.jsonl"
+    seconds = {"seconds/rollout": 400.0, "seconds/update": 600.0}
+    lines = [json.loads(line) | seconds for line in metrics.read_text().splitlines()]
+    metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arms.run_unit(plan, training, folder, "marft bench")
+    record = json.loads(folder.record(training).read_text())
+    assert record["seconds"] == 1000 * record["updates"] > 0
 
 
 def test_a_failing_cell_is_a_record_and_the_others_go_on(finished, tmp_path, monkeypatch, capsys):
