@@ -229,7 +229,7 @@ def test_sets_that_cannot_be_played_are_refused():
     for worlds, tasks, message in (
         ([Bank, Bank], [], "two worlds are called 'bank'"),
         ([Clash], [], "that name is built in"),
-        ([Bank], [bank_task(), bank_task()], "same id"),
+        ([Bank], [bank_task(), bank_task()], "two tasks have the id 'pay-3'"),
         ([Bank], [bank_task(world="shop")], "is played in 'shop'; worlds are bank"),
         ([Bank], [bank_task(goal=Goal({"accounts/A1": 10}))], "reached before anything is done"),
     ):
