@@ -357,7 +357,9 @@ def test_json_holds_no_nan(tmp_path, capsys):
     assert table["rows"][0]["success"][0] is None
 
 
-@pytest.mark.parametrize("page", ["teams", "layers", "communication", "algorithms", "ladder", "shards", "slope"])
+@pytest.mark.parametrize(
+    "page", ["teams", "layers", "communication", "algorithms", "ladder", "profile", "shards", "slope"]
+)
 def test_tables_on_pages_are_those_that_their_command_writes(page, tmp_path, monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[3])
     place = Path(f"docs/benchmarks/{page}.md")
