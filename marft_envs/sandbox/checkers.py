@@ -145,9 +145,9 @@ class Values(Floats):
     def _is_same(self, token: bytes, want: bytes) -> bool:
         if _FRACTION.fullmatch(want):
             return self._is_close(token, want)
-        if self.any_case and _is_same_word(token, want):
-            return True
-        return token == want and (self.words or not _NOT_FINITE.fullmatch(want))
+        if not self.words and _NOT_FINITE.fullmatch(want):
+            return False
+        return _is_same_word(token, want) if self.any_case else token == want
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,7 @@ def test_yes_may_be_written_in_any_case_where_the_problem_says_so():
         assert Values(any_case=any_case).check(b"", b"yEs 1.0", b"YES 1.0").score == any_case
         assert Values(any_case=any_case).check(b"", b"no 1.0", b"YES 1.0").score == 0.0
         assert Values(any_case=any_case).check(b"", b"Abc", b"abc").score == 0.0
+        assert Values(any_case=any_case).check(b"", b"nan", b"nan").score == 0.0
 
 
 @pytest.mark.parametrize(("output", "right"), [(b"2", 1), (b"[2]", 1), (b"[2.0]", 1), (b"[3]", 0), (b"[[2]]", 0)])
