@@ -112,10 +112,8 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             flags = self._known if isinstance(action, argparse._SubParsersAction) else {}  # `marft help`
-            known = dict.fromkeys([*map(str, action.choices or ()), *flags], "")
-            raise argparse.ArgumentError(
-                action, error.message + did_you_mean(str(value), known, known, cutoff=0.7)
-            ) from None
+            known = dict.fromkeys([*map(str, action.choices or ()), *flags])
+            raise argparse.ArgumentError(action, error.message + did_you_mean(str(value), known, cutoff=0.7)) from None
 
 
 class _Version(argparse.Action):

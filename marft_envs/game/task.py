@@ -337,6 +337,24 @@ class JudgedTasks:
         return JudgedSession(self, task, roster.answering)
 
 
+def places_of(name: str, ids: Iterable[str], kind: str = "tasks") -> dict[str, int]:
+    """Return the place of each id in a task set.
+
+    Args:
+        name: Short name of the set, for the error.
+        ids: The ids, in the order of the set.
+        kind: What has the ids, for the error.
+
+    Raises:
+        ValueError: Two have the same id.
+    """
+    places: dict[str, int] = {}
+    for place, id in enumerate(ids):
+        if places.setdefault(id, place) != place:
+            raise ValueError(f"task set {name!r}: two {kind} have the id {id!r}; ids must be unique")
+    return places
+
+
 class TaskList(JudgedTasks):
     """A `TaskSet` held in memory; subclasses add `judge`.
 
@@ -351,10 +369,7 @@ class TaskList(JudgedTasks):
     def __init__(self, name: str, tasks: Iterable[Task]) -> None:
         self.name = name
         self._tasks = tuple(tasks)
-        self._places: dict[str, int] = {}
-        for place, task in enumerate(self._tasks):
-            if self._places.setdefault(task.id, place) != place:
-                raise ValueError(f"task set {name!r}: two tasks have the id {task.id!r}; ids must be unique")
+        self._places = places_of(name, (task.id for task in self._tasks))
 
     def __len__(self) -> int:
         return len(self._tasks)

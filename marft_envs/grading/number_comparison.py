@@ -80,9 +80,9 @@ def measured(node: Node) -> tuple[Node, Unit | None]:
     """Split an expression from its unit, and from the words beside it."""
     if node.kind == "neg":
         inner, found = measured(node.args[0])
-        is_percent = inner.kind == "percent"  # its sign stays outside: -7% is also -7
-        negative = Node("neg", inner.args if is_percent else (inner,))
-        return Node("percent", (negative,)) if is_percent else negative, found
+        # The percent sign stays outside: -7% is also -7.
+        negative = Node("percent", (Node("neg", inner.args),)) if inner.kind == "percent" else Node("neg", (inner,))
+        return negative, found
     if node.kind == "degree":
         return node.args[0], _DEGREES
     if node.kind == "quantity":

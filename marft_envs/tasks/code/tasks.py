@@ -44,7 +44,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from marft_envs.game.task import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError, last_outcome
+from marft_envs.game.task import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError, last_outcome, places_of
 from marft_envs.sandbox.judge_data import Judgement, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import find_language
 from marft_envs.tasks.code.problem import LANGUAGES, Problem, clip, family
@@ -120,10 +120,8 @@ class CodeTasks(JudgedTasks):
         self.termination = termination
         self.instructions = instructions
         self._judge = judge
-        self._places: dict[str, int] = {}
-        for place, problem in enumerate(self.problems):
-            if self._places.setdefault(problem.id, place) != place:
-                raise ValueError(f"task set {name!r}: two problems have the id {problem.id!r}; ids must be unique")
+        self._places = places_of(name, (problem.id for problem in self.problems), "problems")
+        for problem in self.problems:
             if not problem.allowed(self.languages):
                 raise ValueError(
                     f"task set {name!r}: problem {problem.id!r} takes {', '.join(problem.languages)}, "

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from marft_envs.dependency.base import Dependency, Roster
-from marft_envs.game.task import Outcome, Task, UnknownTaskError
+from marft_envs.game.task import Outcome, Task, UnknownTaskError, places_of
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import ABSENT, Goal, alike, changes, find
@@ -93,11 +93,8 @@ class TeamTools(ABC):
     def __init__(self, name: str, ids: Sequence[str], listing: str) -> None:
         self.name = name
         self.listing = listing
-        self._places = {id: place for place, id in enumerate(ids)}
+        self._places = places_of(name, ids)
         self._surface: Surface | None = None
-        for place, id in enumerate(ids):
-            if self._places[id] != place:
-                raise ValueError(f"{name}: two tasks have the id {id!r}; ids must be unique")
 
     @abstractmethod
     def kinds(self) -> Sequence[WorldKind]:
